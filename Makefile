@@ -13,11 +13,14 @@ UV      := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python
 ENGINE  := $(shell grep -rlE '^@(helper|inline|kernel)$$' envprobe_core book/envprobe_book --include=*.py) \
 	$(wildcard envprobe_core/engine/*.py envprobe_core/worlds/*.py)
 
+CORE    := .venv-core/bin
+CORE_TESTS := $(addprefix tests/test_,$(addsuffix .py,alone imports worlds engine new_world compare statistics))
+
 MAKEFLAGS += --jobs=2  # the browser and the packages install side by side
 unexport PYTHONDONTWRITEBYTECODE  # many processes start, and each would compile the engine again
 
 .DEFAULT_GOAL := help
-.PHONY: help book test lint bench serve lab fuzz kills mutants lock browser clean
+.PHONY: help book test core lint bench serve lab fuzz kills mutants lock browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -41,6 +44,15 @@ book: $(MADE) ## execute what changed and build the book (book/_build/html)
 test: $(MADE) browser lint ## lint, then every test, those in a browser included
 	ENVPROBE_REQUIRE_BROWSER=$$(command -v chromium >/dev/null && echo 1) \
 		$(BIN)/python -m pytest -n $(WORKERS)
+
+core: ## the core alone: installed into an environment with its own dependencies, and its tests
+	@$(CORE)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear .venv-core
+	@$(CORE)/python -m pip install --quiet --disable-pip-version-check uv
+	@rm -rf build  # what an earlier build left there would be installed too
+	$(CORE)/python -m uv pip install --quiet --python $(CORE)/python --constraints requirements.txt \
+		--reinstall-package envprobe-core . pytest hypothesis statsmodels
+	@rm -rf build
+	$(CORE)/python -P -m pytest --noconftest -p no:cacheprovider --hypothesis-profile=ci -q $(CORE_TESTS)
 
 browser: # the system's Chromium, where this user may install it; elsewhere its tests are skipped
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -79,6 +91,6 @@ lock: $(READY) ## pin every dependency of pyproject.toml again, with hashes
 	$(PIN) --extra notebooks --extra llm --constraints requirements.txt --output-file binder/requirements.txt
 
 clean: ## everything that was made, .venv included; lab/ stays, for it may hold a reader's work
-	rm -rf .venv book/_build book/executed build *.egg-info
+	rm -rf .venv .venv-core book/_build book/executed build *.egg-info
 	rm -rf _build .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,7 +28,7 @@ from envprobe_core.protocols import parse_protocol
 from envprobe_core.sources import engine_sha256, package_versions
 
 MANIFEST, EPISODES = "manifest.json", "episodes.parquet"
-FORMAT = "envprobe-run/2"
+FORMAT = "envprobe-run/3"
 ASKED = ("inputs", "profile", "protocols", "engine", "versions")  # of a manifest: stated before a run begins
 LONGEST_NAME = 80  # of a protocol, in the name of a file
 
@@ -133,7 +133,7 @@ def log_name(condition: Condition) -> str:
 class Manifest(BaseModel, extra="forbid"):
     """A manifest as it stands in a file: `book/provenance.md` describes it."""
 
-    format: Literal["envprobe-run/2"]
+    format: Literal["envprobe-run/3"]
     finished: StrictBool
     inputs: RunInputs
     engine: dict[str, str]
