@@ -30,7 +30,7 @@ TIMES = int(os.environ.get("ENVPROBE_FUZZ", "1"))
 COUNT = "n: int = 3  # how many; accepts 1..10\nseeds: str = '0:2'  # episodes; accepts seeds"
 RUN = ["run", "--world=tooldag", "--policy=simple", "--seeds=0:2", "--out=made"]
 MODEL = [*RUN, "--agent=openai", "--model=gpt-4o-mini"]
-START = {"run": RUN, "reproduce": ["reproduce", "demo"], "pdf": ["pdf", "--book=made"]}  # before an odd value
+START = {"run": RUN, "reproduce": ["reproduce", "demo"]}  # before an odd value
 OF_MODELS = {name.replace("_", "-") for name in vars(ModelOptions())}
 OFFERED = [  # every command with an argument that it does not take, and with each option that takes a value
     (name, option)

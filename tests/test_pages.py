@@ -332,3 +332,34 @@ def test_what_readers_supply_never_becomes_markup_and_does_not_run(browse, hosti
         "!git clone https://github.com/someone/companion companion",
     ):
         assert part in text
+
+
+# --- a class, and a shared link ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("minutes", [50, 90])
+def test_a_plan_adds_up(minutes):
+    """Slots follow one another to the end, and none is shorter than its exercises take alone."""
+    told = "\n".join("".join(cell["source"]) for cell in SECTIONS["exercises"].cells)
+    takes = dict(re.findall(r":label: (ex-\w+)\n.*?about (\d+) minutes", told, re.DOTALL))
+    text = (ROOT / "book/instructors.md").read_text(encoding="utf-8")
+    plan = text.split(f"## A plan for {minutes} minutes")[1].split("\n## ")[0]
+    slots = re.findall(r"^\| (\d+)–(\d+) \|(.*)\|$", plan, re.MULTILINE)
+    starts, ends = ([int(slot[place]) for slot in slots] for place in (0, 1))
+    assert [*starts, minutes] == [0, *ends]
+    exercises = [re.findall(r"\{ref\}`(ex-\w+)`", row.split("|")[-1]) for *_, row in slots]
+    assert sum(map(len, exercises)) >= 3
+    for start, end, labels in zip(starts, ends, exercises, strict=True):
+        assert sum(int(takes[label]) for label in labels) <= end - start
+
+
+@pytest.mark.browser
+def test_a_shared_link_has_a_picture(html, chromium):
+    page = (html / "executed/voi.html").read_text(encoding="utf-8")
+    tags = dict(re.findall(r'<meta property="(og:[\w:]+)" content="([^"]*)">', page))
+    assert tags["og:image"] == "../_static/preview.png"
+    assert "EnvProbe-Simple" in tags["og:image:alt"]
+    assert "<" not in tags["og:title"]
+    picture = (html / "_static/preview.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert [int.from_bytes(picture[place : place + 4]) for place in (16, 20)] == [1200, 630]

@@ -8,7 +8,11 @@ is a Chromium to take it.
 import csv
 import io
 import json
+import os
 import re
+import shutil
+import subprocess
+import tempfile
 from functools import cache
 from html import escape, unescape
 from pathlib import Path
@@ -22,8 +26,7 @@ from sphinx.util import logging
 from envprobe_book.pages.figures import FIGURE_CLASS
 from envprobe_book.pages.markup import FIXED, MINUS, UNBROKEN
 from envprobe_book.reproduce.build import DOWNLOADS
-from envprobe_book.reproduce.printing import render
-from envprobe_core.errors import InputError
+from envprobe_core.files import working_folder
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +41,13 @@ h1 {{ font-size: 60px; line-height: 1.15; margin: 0 0 30px; }}
 p {{ font-size: 28px; line-height: 1.35; margin: 0; }}
 .live-link {{ display: none; }} svg {{ height: 550px !important; min-width: 590px !important; }}
 </style><div><h1>{title}</h1><p>{caption}</p></div><div>{figure}</div></html>"""
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")  # its names, by system
+LONGEST_PICTURE = 120.0  # seconds that taking it may last
+_OPTIONS = (
+    "--headless", "--disable-gpu", "--no-first-run", "--hide-scrollbars", "--disable-background-networking",
+    "--host-resolver-rules=MAP * ~NOTFOUND",  # nobody is asked for anything
+    f"--window-size={WIDTH},{HEIGHT}",
+)  # fmt: skip
 _SVG = re.compile(rf'<svg class="{FIGURE_CLASS}".*?</svg>', re.DOTALL)
 _STYLE = re.compile(r' style="[^"]*"', re.DOTALL)
 _INK = re.compile(r"var\(--ink-([0-9a-f]{6})(?:, #\1)?\)")
@@ -101,12 +111,37 @@ def picture(app: Sphinx) -> str:
     text = _PICTURE_PAGE.format(title=title, caption=caption, figure="".join(shown["text/html"]))
     path = Path(app.outdir) / PICTURE
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        render(text, path, "--screenshot", f"--window-size={WIDTH},{HEIGHT}")
-    except InputError as error:
-        logger.info("no picture for shared links: %s", error)
+    if fault := take_picture(text, path):
+        logger.info("no picture for shared links: %s", fault)
         return ""
     return "".join(shown["text/plain"])
+
+
+def take_picture(page: str, out: Path) -> str:
+    """Write what Chromium shows of a page of HTML as PNG; return why there is no picture, or nothing."""
+    browser = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if browser is None:
+        return "this system has no Chromium"
+    as_root = ["--no-sandbox"] if os.getuid() == 0 else []
+    with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
+        source, made = Path(folder, "page.html"), Path(folder, "made.png")
+        source.write_text(page, encoding="utf-8")
+        given = [f"--user-data-dir={folder}/profile", f"--screenshot={made}", source.as_uri()]
+        try:
+            done = subprocess.run(
+                [browser, *_OPTIONS, *as_root, *given],
+                env={**os.environ, "HOME": folder, "TMPDIR": folder},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=LONGEST_PICTURE,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"{browser} took none within {LONGEST_PICTURE:.0f} s"
+        if done.returncode or not made.exists():
+            return f"{browser} took none (exit code {done.returncode})"
+        shutil.copyfile(made, out)
+    return ""
 
 
 def describe(

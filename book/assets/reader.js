@@ -243,3 +243,27 @@ function hideRows(rows, hidden) {
   addEventListener("hashchange", open);
   open();
 })();
+
+// Paper is light, and shows what is folded; behind a print the page is as it was.
+(() => {
+  const root = document.documentElement;
+  let opened = [], theme = null;
+
+  addEventListener("beforeprint", () => {
+    if (theme !== null) return; // a print that has not ended
+    theme = root.dataset.theme ?? "";
+    root.dataset.theme = "light";
+    opened = [...document.querySelectorAll("details:not([open])")];
+    for (const fold of opened) {
+      fold.open = true;
+      fold.dispatchEvent(new Event("toggle")); // what fills itself when it is opened: a browser's own comes too late
+    }
+  });
+
+  addEventListener("afterprint", () => {
+    if (theme === null) return;
+    for (const fold of opened) fold.open = false;
+    root.dataset.theme = theme;
+    [opened, theme] = [[], null];
+  });
+})();

@@ -9,7 +9,7 @@ EXTRAS = {
     "cli": ("typer", "rich"),
     "notebooks": ("papermill", "nbformat", "nbclient", "jupyter_client", "jupyter_core", "ipykernel",
                   "IPython", "ipywidgets", "anywidget", "traitlets", "matplotlib", "seaborn", "yaml"),
-    "book": ("jupyter_book", "sphinx", "myst_nb", "bs4"),
+    "book": ("jupyter_book", "sphinx", "myst_nb"),
     "llm": ("openai", "aiohttp", "httpx2"),
     "local": ("xllamacpp", "platformdirs"),
     "dask": ("distributed",),
@@ -17,7 +17,7 @@ EXTRAS = {
 """Modules of each extra that is installed: one of them missing means that it is not."""
 NEEDS = {
     "reproduce": ("notebooks",), "book": ("notebooks", "book"), "answers": ("notebooks",),
-    "lab": ("notebooks",), "pdf": ("book",), "estimate": ("llm",), "model": ("local",), "store": ("llm",),
+    "lab": ("notebooks",), "estimate": ("llm",), "model": ("local",), "store": ("llm",),
 }  # fmt: skip
 """Extras of the commands that are no use without."""
 AGENTS = {"openai": ("llm",), "local": ("llm", "local")}

@@ -23,7 +23,7 @@ ENDED = {
 }  # fmt: skip
 GONE = "the working folder is gone; change to one that is there"
 AGAIN = 0.1  # seconds after which a termination signal is sent again
-OF_A_CHECKOUT = ("reproduce", "book", "answers", "lab", "pdf")
+OF_A_CHECKOUT = ("reproduce", "book", "answers", "lab")
 
 app = typer.Typer(
     name="envprobe",
@@ -33,7 +33,7 @@ app = typer.Typer(
 )
 for group, commands in {
     app: (
-        run.run, model.estimate, run.recompute, reproduce.reproduce, reproduce.book, reproduce.pdf,
+        run.run, model.estimate, run.recompute, reproduce.reproduce, reproduce.book,
         run.calibrate, run.claims, reproduce.answers, reproduce.lab, run.compile_engine, run.list_names,
     ),
     model.model: (model.fetch, model.trial),

@@ -1,4 +1,4 @@
-"""Commands of the book: reproduce, book, pdf, answers, lab."""
+"""Commands of the book: reproduce, book, answers, lab."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import typer
 
 from envprobe_book.cli import options
 from envprobe_book.cli.options import File, Number, Whole
-from envprobe_core.errors import InputError, look_up
+from envprobe_core.errors import InputError
 from envprobe_core.sources import ROOT
 
 KEY, SOLVED, STUDENTS = "answers.md", "solved.ipynb", "exercises.ipynb"
@@ -129,43 +129,6 @@ def _executed(
         for error in errors:
             typer.echo(f"\n{error}", err=True)
         yield not errors
-
-
-def pdf(
-    documents: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[DOCUMENT]...", help="summary, slides, handout or book; all four if none."),
-    ] = None,
-    out: Annotated[File, "DIR", "Folder of the PDFs.", "book/_build/pdf"] = None,
-    book: Annotated[Path, "DIR", "A book of its own.", "the checkout's"] = ROOT,
-) -> None:
-    """Print the built book: a summary of two pages, twelve slides, a handout of two pages, and the whole.
-
-    All come from the pages that `envprobe book` built; the command `chromium` prints them. A PDF that this
-    command made is replaced, any other file is not. Exit code 2 if there is no built book or no Chromium.
-    """
-    from envprobe_book.reproduce import build, printing
-    from envprobe_core.files import folder_lock
-
-    html = build.html_folder(book)
-    chosen = documents or list(printing.DOCUMENTS)
-    for name in chosen:
-        look_up("document", name, dict.fromkeys(printing.DOCUMENTS))
-    if not (html / "index.html").is_file():
-        raise InputError(f"no built book in {book}; `envprobe book` builds one")
-    printing.find_chromium()
-    files = {name: (out or html.parent / "pdf") / f"{name}.pdf" for name in chosen}
-    for path in files.values():
-        printing.refuse_foreign(path)
-    if not build.is_fresh(book):
-        typer.echo("the book has changed since it was built; `envprobe book` builds it again", err=True)
-    with folder_lock(
-        book / "book", lambda: typer.echo("waiting: another envprobe works on the book", err=True)
-    ):
-        for name, path in files.items():
-            start = time.monotonic()
-            printing.make(name, path, book)
-            typer.echo(f"{name}: {path} ({time.monotonic() - start:.1f} s)")
 
 
 def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments = None) -> None:

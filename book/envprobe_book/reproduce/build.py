@@ -69,10 +69,10 @@ def stage(out: Path) -> Path:
 
 def book_digest(root: Path = ROOT, *, frame: bool = False) -> str:
     """SHA-256 of all that a build reads, or of its frame: of pages all that another page may depend on."""
-    inputs = [path for path in (root / "book").iterdir() if path.name not in ("_build", "print", "executed")]
+    inputs = [path for path in (root / "book").iterdir() if path.name not in _MADE]
     pages = {path for path in inputs if path.suffix == ".md"} | {*root.glob("book/executed/*.ipynb")}
     others = [f"book/{path.name}{'/**/*' if path.is_dir() else ''}" for path in {*inputs} - pages]
-    rest = file_digest(root, [*_BOOK_FILES, *others])  # what is printed comes from pages
+    rest = file_digest(root, [*_BOOK_FILES, *others])
     names = [str(page.relative_to(root)) for page in sorted(pages)]
     told = json.dumps([(n, frame_of(root / n)) for n in names]) if frame else file_digest(root, names)
     engine = EDITION  # pages hold it as WebAssembly
