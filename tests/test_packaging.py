@@ -50,7 +50,8 @@ def imported(text):
 
 @pytest.mark.parametrize("folder", ["envprobe_core", "book/envprobe_book", "book/_ext", "tests"])
 def test_every_import_is_declared(folder):
-    known, own = packages_distributions(), {path.stem for path in (ROOT / folder).rglob("*")}
+    known = packages_distributions()
+    own = {path.stem for place in (folder, "book/_ext") for path in (ROOT / place).rglob("*")}
     for path in sorted(set((ROOT / folder).rglob("*.py")) - set((ROOT / "tests/golden").iterdir())):
         name = path.relative_to(ROOT).as_posix()
         place = max((place for place in EXTRAS if name.startswith(place)), key=len)
