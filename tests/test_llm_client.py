@@ -35,10 +35,10 @@ from scripted_server import LASTING, PASSING, ScriptedServer, serving
 KEY = "sk-secret/of+the=tests-0123456789"
 SECRET = Secret(KEY)
 PRICES = {"m": Price(input=100, output=1000, cached_input=50)}
-BRIEF = {"concurrency": 8, "attempts": 2, "first": 0.01, "longest": 5.0, "deadline": 60.0}
+BRIEF = {"start": 0.0, "concurrency": 8, "attempts": 2, "first": 0.01, "longest": 5.0, "deadline": 60.0}
 CELL = make_condition("tooldag", "no-probe", "S1")
 AGENT = ModelAgent("local", PROMPT_VERSION, "m")
-FREE = ("rate-limit", "rate-limit-seconds", "rate-limit-date", *LASTING)
+FREE = ("loading", "rate-limit", "rate-limit-seconds", "rate-limit-date", *LASTING)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,9 @@ def test_a_second_interrupt_which_cancels_every_task_loses_no_change(store, requ
     assert store._reading.execute("SELECT holder FROM calls ORDER BY id").fetchone() == (None,)  # settled
 
 
-@pytest.mark.parametrize("refused", [("response_format",), ("max_tokens", "temperature")], ids=str)
+@pytest.mark.parametrize(
+    "refused", [("response_format",), ("max_tokens", "temperature"), ("seed", "system")], ids=str
+)
 def test_a_server_that_refuses_a_parameter_is_asked_without_it(refused, store, requests):
     async def work(client):
         for request in requests[:2]:
@@ -196,6 +198,9 @@ def test_a_server_that_refuses_a_parameter_is_asked_without_it(refused, store, r
     server = ScriptedServer(refuses=refused)
     at(server, store, work, attempts=1)
     assert ("max_completion_tokens" in server.last) == ("max_tokens" in refused)
+    names = {"response_format": "no-json-schema"}
+    rungs = sorted(names.get(part, f"no-{part.replace('_', '-')}") for part in refused)
+    assert store.refused_parts() == {"m": rungs}
     assert not list(check_store(store.path))
 
 

@@ -41,6 +41,15 @@ class ModelAgent:
     judge_max_tokens: _Tokens = 64  # of its verdict
     reasks: Annotated[int, Field(ge=0, le=9)] = 2  # times that an unusable answer is asked for again
 
+    extra_body: str = ""  # further parts of each request, as the JSON of one object; empty for none
+
+    def as_dict(self) -> dict[str, object]:
+        """Return what manifests, logs and hashes carry; what was not given goes without saying."""
+        stated = asdict(self)
+        if not self.extra_body:
+            del stated["extra_body"]
+        return stated
+
     @property
     def models(self) -> set[str]:
         """Return every model that is asked."""
@@ -61,7 +70,7 @@ class ModelProfile(AgentProfile):
     @property
     def identity(self) -> dict[str, object]:
         """Return what logs and hashes carry of it."""
-        return {"agent": asdict(self.agent)} if self.agent else {}
+        return {"agent": self.agent.as_dict()} if self.agent else {}
 
     def as_dict(self) -> dict[str, object]:
         """Return how its table is scored, for manifests."""
