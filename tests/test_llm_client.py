@@ -7,6 +7,7 @@ import time
 from contextlib import closing
 
 import pytest
+from aiohttp import web
 
 from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.conditions import make_condition
@@ -202,6 +203,47 @@ def test_a_server_that_refuses_a_parameter_is_asked_without_it(refused, store, r
     rungs = sorted(names.get(part, f"no-{part.replace('_', '-')}") for part in refused)
     assert store.refused_parts() == {"m": rungs}
     assert not list(check_store(store.path))
+
+
+class MovedServer(ScriptedServer):
+    """Sends a request on, and answers what comes back."""
+
+    def __init__(self, there):
+        super().__init__()
+        self.there, self.sent_on = there, 0
+
+    async def complete(self, request):
+        if request.query_string == "moved":
+            return await super().complete(request)
+        self.sent_on += 1
+        return web.Response(status=308, headers={"Location": self.there})
+
+
+def test_a_redirect_is_followed_on_its_host_and_the_key_goes_to_no_other(store, requests):
+    elsewhere = ScriptedServer()
+
+    async def run():
+        async with serving(elsewhere) as other:
+            for number, there in enumerate(
+                ("?moved", "/v1/chat/completions?moved", f"{other}/chat/completions")
+            ):
+                server, follows = MovedServer(there), other not in there
+                async with serving(server) as url:
+                    service = Service(AGENT, store, SECRET, (url,), Limits(**BRIEF))
+                    async with service.client() as client:
+                        if follows:
+                            given = await client.ask(requests[number], "sample")
+                            assert given.text == answer(requests[number])
+                        else:
+                            with pytest.raises(RunStoppedError, match="where the key is not sent; give that"):
+                                await client.ask(requests[number], "sample")
+                assert (server.sent_on, server.answered, server.keys) == (
+                    (1, 1, {KEY}) if follows else (1, 0, set())
+                )
+
+    asyncio.run(run())
+    assert not elsewhere.keys
+    assert not elsewhere.asked
 
 
 def test_nothing_answers_there(store, requests):

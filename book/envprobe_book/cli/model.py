@@ -128,7 +128,7 @@ class ModelOptions:
             provider = calls.provider_label(self.base_url)
             return ModelAgent(
                 provider, version, self.model, judge_model=self.judge_model, reasks=reasks,
-                max_tokens=self.max_tokens or ModelAgent.max_tokens, extra_body=read_extra(self.extra_body),
+                max_tokens=self.max_tokens or ModelAgent.max_tokens, extra_body=self.extra_body or "",
             )  # fmt: skip
         except ValidationError as error:
             raise InputError(first_fault(error)) from None
@@ -168,26 +168,6 @@ class ModelOptions:
         demand_prices(answers.used())  # the cap counts them too
         urls = (self.base_url or calls.OPENAI_URL,)
         return client.Service(agent, answers, secret, urls, limits, weights)
-
-
-def read_extra(text: str | None) -> str:
-    """Return further parts of requests as JSON in one form, empty for none.
-
-    Raises:
-        InputError: if it is no object, or says again what a request has already.
-    """
-    import json
-
-    try:
-        said = json.loads(text or "{}")
-    except ValueError:
-        said = None
-    if not isinstance(said, dict):
-        raise InputError(f"--extra-body {(text or '')[:100]!r}: accepted is one JSON object")
-    own = ("model", "messages", "response_format", "temperature", "max_tokens", "seed", "stream", "n")
-    if twice := [name for name in own if name in said]:
-        raise InputError(f"--extra-body: {twice[0]!r} is set by the run itself")
-    return json.dumps(said, sort_keys=True) if said else ""
 
 
 def _is_address(text: str) -> bool:
