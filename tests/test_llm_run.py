@@ -198,7 +198,7 @@ def test_a_run_whose_first_episode_is_unreadable_ends_with_code_1_and_keeps_the_
         done = envprobe(*given)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
         assert "no belief update of the first episode could be read; first fault: the answer" in done.stderr
-        assert f"all answers are kept in {store}" in done.stderr
+        assert "all answers are kept" in done.stderr
         kept = stats_of(store)["answered"]
         assert kept >= STEPS // 6
         assert not (run / "episodes.parquet").exists()
@@ -341,7 +341,7 @@ REFUSED = [
     ([*MODEL, "--prompts", "3"], "unknown prompts '3'"),
     (["--agent", "local", "--model", "nowhere.gguf"], "nowhere.gguf cannot be read"),
     ([*MODEL, "--reasks", "-1"], "reasks"),
-    ([*MODEL, *CLOSED, "--max-tokens", "0"], "--max-tokens 0"),
+    ([*MODEL, *CLOSED, "--max-tokens", "0"], "Invalid value for '--max-tokens'"),
     ([*MODEL, *CLOSED, "--extra-body", '{"top_p": NaN}'], "NaN}': accepted is one JSON object"),
     ([*MODEL, *CLOSED, "--extra-body", '{"top_p": 1e999}'], "accepted is one JSON object"),
     ([*MODEL, *CLOSED, "--extra-body", "[" * 5000], "accepted is one JSON object"),
