@@ -28,6 +28,7 @@ NULLABLE = ("collapse_onset", "action_onset", "chain_length")  # never: censored
 MIN_UNITS = 10  # fewer episodes carry no bootstrap worth a verdict
 MEASURE = re.compile(r"([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?")
 SHARE = re.compile(r"(accuracy|success)(_[a-z_]+)?|[a-z_]+[/<>].+")  # measures that are told in points
+MARKS = ("invalid_share", "loose_share")  # of a frame, where a language model answered
 GAIN = ("gain", "gain_low", "gain_high", "gain_low_adjusted", "gain_high_adjusted", "p", "p_adjusted")
 MEAN = {"mean": "", "low": "_low", "high": "_high", "n": "_n"}
 
@@ -236,7 +237,9 @@ def compare(
         One row a combination and stratum: `by`, `stratum arm reference`; `gain` with its 95% interval
         `gain_low gain_high` and the adjusted one `gain_low_adjusted gain_high_adjusted`, in points where the
         measure is a share, else in its own unit; two-sided `p` and `p_adjusted`; `n` pairs that count, and
-        how many of them are the `same` on both sides. NaN where fewer than `MIN_UNITS` pairs count.
+        how many of them are the `same` on both sides. NaN where fewer than `MIN_UNITS` pairs count. Of a
+        frame that says so, also `invalid_share` and `loose_share`: of the belief updates that a language
+        model gave in the episodes of both policies, those that could not be read, or only loosely.
 
     Raises:
         InputError: for a policy or column that the frame does not have, an episode that occurs twice, a gap
@@ -262,7 +265,7 @@ def compare(
         for world in worlds:
             look_up("world", world, MODULES)
     scale = 100.0 if SHARE.fullmatch(measure) else 1.0
-    rows = []
+    rows, marks = [], [name for name in MARKS if name in frame]
     own = frame.loc[frame["policy"].isin((arm, reference)), read]
     for key, episodes in PairedEpisodes.of(own, by):
         if len(regimes := list(dict.fromkeys(regime for regime, _, _ in episodes.conditions))) > 1:
@@ -272,6 +275,10 @@ def compare(
             row = dict(zip(by, key, strict=True)) | dict.fromkeys(GAIN, np.nan)
             row |= {"stratum": stratum, "arm": arm, "reference": reference, "n": 0, "same": 0}
             rows.append(row)
+            if marks:
+                here = frame["policy"].isin((arm, reference)) & frame["world"].isin(worlds)
+                here &= np.logical_and.reduce([frame[name] == own for name, own in zip(by, key, strict=True)])
+                row |= frame.loc[here, marks].mean().to_dict()
             try:
                 pairs = episodes.sample(measure, regimes[0], worlds, (arm,), reference)
             except NotTestable:
@@ -283,7 +290,7 @@ def compare(
                 row |= {
                     name: getattr(found, name.removeprefix("gain_").replace("gain", "mean")) for name in GAIN
                 }
-    return pd.DataFrame(rows, columns=[*by, "stratum", "arm", "reference", *GAIN, "n", "same"])
+    return pd.DataFrame(rows, columns=[*by, "stratum", "arm", "reference", *GAIN, "n", "same", *marks])
 
 
 def summarize(

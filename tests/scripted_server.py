@@ -36,6 +36,8 @@ LONG = 3600.0  # seconds; longer than anybody waits
 MOST_IN_A_ROW = 3  # a request meets no more passing faults than this, so that a run can end
 PAGE = {"text": "<!doctype html><html><body><h1>Bad gateway</h1></body></html>", "content_type": "text/html"}
 REFUSALS = {  # of a parameter
+    "seed": (422, "Extra inputs are not permitted: seed", "invalid_request_error"),
+    "system": (400, "System role not supported", "invalid_request_error"),
     "response_format": (500, "response_format of type json_schema is not supported", "server_error"),
     "max_tokens": (400, "'max_tokens' is not supported: use 'max_completion_tokens'", "unsupported"),
     "temperature": (400, "'temperature' does not support 0 with this model", "unsupported_value"),
@@ -56,12 +58,18 @@ ERRORS = {  # faults that are an error: status, message, code, and Retry-After; 
 }
 PAGES = {  # faults that are a whole body of another kind
     "unavailable": PAGE | {"status": 503},
+    "loading": {
+        "text": '{"error":{"message":"Loading model","type":"unavailable_error","code":503}}',
+        "content_type": "application/json",
+        "status": 503,
+    },
+    "redirect": {"status": 308, "headers": {"Location": "http://elsewhere.test/v1/chat/completions"}},
     "html": PAGE,
     "half": {"text": '{"id": "half", "choices": [{', "content_type": "application/json"},
 }
 BROKEN = ("stall", "drip", "cut")  # no answer at all; one that never ends; a body that ends too early
 # faults that no repetition mends, and those that the same request may not meet again
-LASTING = ("rate-limit-hour", "key-refused", "forbidden", "not-found", "quota")
+LASTING = ("redirect", "rate-limit-hour", "key-refused", "forbidden", "not-found", "quota")
 PASSING = tuple(name for name in (*ERRORS, *PAGES, *BROKEN) if name not in LASTING)
 CONTENT = {  # faults of an answer's text, for which the agent asks again
     "prose": "I believe that tool 3 is loaded now.",
@@ -80,6 +88,7 @@ class ScriptedServer:
         self._refuses = refuses
         self.asked = Counter()  # by digest of the request
         self.keys = set()  # that came with requests
+        self.whole = {}  # the first request, should a part of later ones be refused
         self.last = {}  # with its names in the order in which they came
         self.answered, self.met = 0, Counter()  # faults, by name
         self._under_way, self.most_under_way = 0, 0
@@ -101,11 +110,18 @@ class ScriptedServer:
             return None
         return names[int.from_bytes(word[8:16]) % len(names)] if names else None
 
+    def _read(self, asked):
+        """Put back what it refuses and its agent goes by, of requests that are all of one episode."""
+        if not {"seed", "system"} & {*self._refuses}:
+            return asked
+        return self.whole | {"messages": [*self.whole["messages"][:-1], asked["messages"][-1]]}
+
     async def complete(self, request):
         """Answer, or make a fault."""
         key = request.headers.get("Authorization", "").removeprefix("Bearer ")
         self.keys.add(key)
         self.last = asked = json.loads(await request.read())
+        self.whole = self.whole or asked
         digest = hashlib.sha256(written(asked, in_order_of_names=True)).digest()
         fault = self._fault(digest, asked["messages"][-1]["content"].startswith(DEMAND))
         self.asked[digest] += 1
@@ -114,7 +130,7 @@ class ScriptedServer:
         await asyncio.sleep(self._latency)
         self._under_way -= 1
         for name in self._refuses:
-            if name in asked:
+            if name in asked or (name == "system" and asked["messages"][0]["role"] == name):
                 return error(*REFUSALS[name])
         self.met.update([fault] if fault else ())
         if fault in PAGES:
@@ -128,7 +144,7 @@ class ScriptedServer:
         if fault in BROKEN:
             return await break_off(request, completion(asked, "{}"), fault)
         try:
-            text = CONTENT[fault].replace("{key}", key) if fault else answer(asked)
+            text = CONTENT[fault].replace("{key}", key) if fault else answer(self._read(asked))
         except InputError as why:  # as of prompts that have no table
             return error(400, f"the scripted agent cannot answer: {why}", "invalid_request_error")
         self.answered += 1

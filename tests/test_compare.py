@@ -136,3 +136,14 @@ def test_pooled_worlds_are_resampled_within():
     found = summarize(frame, "accuracy", (), strata=STRATA, resamples=200)
     assert (found["stratum"].tolist(), found["n"].tolist()) == ([*STRATA], [N, 2 * N, 3 * N])
     assert found.loc[2, ["mean", "low", "high"]].tolist() == [row.mean, row.low, row.high]
+
+
+def test_how_answers_could_be_read_stands_beside_a_difference_and_only_where_it_is_known():
+    frame = grid(invalid_share=0.0, loose_share=0.25)
+    spoilt = (frame["policy"] == "simple") & (frame["world"] == "tooldag")
+    frame.loc[spoilt, "invalid_share"] = 1.0
+    found = compare(frame, *PAIR, resamples=100).set_index("stratum")
+    share = {name: 0.5 * worlds.count("tooldag") / len(worlds) for name, worlds in STRATA.items()}
+    assert found["invalid_share"].to_dict() == pytest.approx(share)
+    assert found["loose_share"].to_dict() == dict.fromkeys(STRATA, 0.25)
+    assert not {"invalid_share", "loose_share"} & {*compare(grid(), *PAIR, resamples=100)}

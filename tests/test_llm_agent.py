@@ -20,8 +20,15 @@ from envprobe_core.engine.batch import simulate_logged, step_batch
 from envprobe_core.engine.kernel import PROPOSE
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.llm import prompts
-from envprobe_core.llm.agent import LanguageModelAgent, exchanges, prompts_of, run_model, simulated_setting
-from envprobe_core.llm.calls import Answer
+from envprobe_core.llm.agent import (
+    LanguageModelAgent,
+    Readings,
+    exchanges,
+    prompts_of,
+    run_model,
+    simulated_setting,
+)
+from envprobe_core.llm.calls import Answer, RunStoppedError
 from envprobe_core.llm.prompts import DEMAND, LONGEST_ECHO, SituationWriter
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED, parse_protocol
@@ -368,3 +375,24 @@ def test_the_judges_verdict_decides_and_none_is_asked_for_once_the_budget_is_spe
     assert trajectory.probe[0, 0] == first
     assert len(fired) <= 3
     assert tally.verdicts[0] == (fired[-1] + 1 if len(fired) == 3 else 30)
+
+
+def test_a_run_whose_first_episode_has_no_readable_update_stops_and_fenced_ones_are_counted():
+    condition, seeds = make_condition("tooldag", "no-probe", "S1"), np.arange(2)
+
+    def asked(change):
+        asker = Asker(condition, lambda request, answered: answered._replace(text=change(answered.text)))
+        how = {"live": asyncio.Semaphore(1), "readings": Readings()}
+
+        async def running():
+            return await run_model(condition, seeds, asker.ask, MODEL, **how)
+
+        return asyncio.run(running())
+
+    with pytest.raises(RunStoppedError, match="could be read; first fault: the answer is not one whole JSON"):
+        asked(lambda text: "I believe that tool 3 is loaded.")
+    plain, fenced = asked(lambda text: text), asked(lambda text: f"```json\n{text}\n```")
+    assert_same(condition, seeds, fenced.trajectory)
+    assert plain.columns["loose_share"].tolist() == [0.0, 0.0]
+    assert fenced.columns["loose_share"].tolist() == [1.0, 1.0]
+    assert fenced.columns["invalid_share"].tolist() == [0.0, 0.0]

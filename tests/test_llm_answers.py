@@ -4,6 +4,7 @@ import json
 import operator
 import re
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import hypothesis.strategies as st
@@ -18,7 +19,8 @@ from envprobe_core.engine.records import NONE, TABLE, UNKNOWN, WAIT, new
 from envprobe_core.llm import answers as reading
 from envprobe_core.llm.agent import LanguageModelAgent
 from envprobe_core.llm.answers import InvalidAnswer, Update, parse_update, write_update
-from envprobe_core.llm.calls import Answer
+from envprobe_core.llm.calls import Answer, Raw, read_response
+from envprobe_core.llm.served import read_served
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, make_world
@@ -101,6 +103,78 @@ def test_a_bad_answer_is_refused_and_its_fault_named_in_ascii(text):
     assert REFUSED[text] in message
     assert message.isascii()
     assert len(message) < 250
+
+
+ROWS_AS_LIST = [[0, 1, 0, 95], [14, None, "3", 0.0]]
+LOOSE = {  # answers in which exactly one object means the good update
+    "one fence": f"```json\n{changed()}\n```",
+    "words round it": f"Here is the update:\n{changed()}\nI hope that this helps {{a lot}}.",
+    "thoughts": f"<think>first {changed(fade=9)}, no</think>\n{changed()}",
+    "thoughts without their beginning": f"perhaps {changed(fade=9)}</think>{changed()}",
+    "numbers as text": changed(fade="2", risk="1"),
+    "numbers as floats": changed(fade=2.0, risk=1.0),
+    "an extra key": changed(note="checked"),
+    "a list of rows": changed(set=["0:1,0,95", " 14:?,3,0;"], why=["0:2,1,1"]),
+    "rows as lists": changed(set=ROWS_AS_LIST, why=[[0, 2, 1, 1]]),
+    "white space": changed(set="\n 0:1,0,95 ;\t14:?,3,0\n", act=" call(1)\n"),
+    "an object within": json.dumps({"update": GOOD}),
+    "text within": json.dumps({"name": "update", "arguments": changed()}),
+}
+
+
+@pytest.mark.parametrize("habit", LOOSE)
+def test_one_object_that_means_an_update_is_taken_and_counted_as_loosely_read(habit):
+    read = partial(parse_update, world=TOOLS)
+    expected = parse_update(changed(), TOOLS)
+    assert read_served(read, changed()) == (expected, False)
+    assert read_served(read, LOOSE[habit]) == (expected, True)
+
+
+UNREADABLE = {
+    f"{changed()} or {changed(fade=9)}": "the answer holds 2 objects that could be meant",
+    f"```\n{changed()}\n```\n```\n{changed()}\n```": "the answer holds 2 objects",
+    f"<think>{changed()}": "nothing follows the thoughts",
+    f"<think>{changed()}</think>": "nothing follows the thoughts",
+    f"so: {changed(fade=1.5)}": "is not one whole JSON object",
+    changed(act="call(5)", note=1): "unknown",
+    '{"refusal":"I cannot help with that."}': "the model refuses: 'I cannot help with that.'",
+    '{"finish_reason":"content_filter"}': "the server's content filter kept the answer back",
+    '{"set":' * 3000: "21000 characters; at most 4096",
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE, ids=range(len(UNREADABLE)))
+def test_what_could_mean_two_things_or_none_is_not_taken_and_said_plainly(text):
+    with pytest.raises(InvalidAnswer) as refused:
+        read_served(partial(parse_update, world=TOOLS), text)
+    assert UNREADABLE[text] in str(refused.value)
+
+
+PARTS = [{"type": "text", "text": changed()}]
+CALL = {"function": {"name": "update", "arguments": changed()}}
+MESSAGES = {
+    "content parts": {"content": PARTS},
+    "a tool's arguments": {"content": None, "tool_calls": [CALL]},
+    "reasoning without content": {"content": None, "reasoning_content": f"So I say {changed()}"},
+}
+
+
+@pytest.mark.parametrize("habit", MESSAGES)
+def test_an_answer_beside_a_messages_text_is_found(habit):
+    body = json.dumps({"choices": [{"message": MESSAGES[habit], "finish_reason": "stop"}]}).encode()
+    found = read_response(Raw(200, "application/json", body))
+    update = parse_update(changed(), TOOLS)
+    assert read_served(partial(parse_update, world=TOOLS), found.text) == (update, True)
+
+
+def test_a_stream_is_put_together():
+    text = changed()
+    pieces = [{"choices": [{"delta": {"content": text[i : i + 7]}}]} for i in range(0, len(text), 7)]
+    end = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+    usage = {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
+    lines = [f"data: {json.dumps(piece)}\n\n" for piece in [*pieces, end, usage]]
+    found = read_response(Raw(200, "text/event-stream", "".join([*lines, "data: [DONE]\n\n"]).encode()))
+    assert (found.text, found.finish, found.used) == (text, "stop", (5, 2, 0))
 
 
 @st.composite
@@ -224,7 +298,9 @@ def test_ten_thousand_answers_are_each_applied_or_counted(answers, random):
     assert next(said, None) is None
     for row, text in enumerate(texts):
         invalid = agent.tally[row]["invalid_updates"]
-        update = reading.NO_UPDATE if invalid else parse_update(text, TOOLS, 0)  # applied
+        read = partial(parse_update, world=TOOLS, step=0)
+        update, loose = (reading.NO_UPDATE, False) if invalid else read_served(read, text)  # applied
+        assert agent.tally[row]["loose_updates"] == loose
         reading.apply_updates(before, np.array([row]), [update], np.array([NONE]))
         assert (block.action[row], block.risk[row]) == (update.action, update.risk)
         values = block.table.value[row, :width]

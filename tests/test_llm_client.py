@@ -7,6 +7,7 @@ import time
 from contextlib import closing
 
 import pytest
+from aiohttp import web
 
 from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.conditions import make_condition
@@ -35,10 +36,10 @@ from scripted_server import LASTING, PASSING, ScriptedServer, serving
 KEY = "sk-secret/of+the=tests-0123456789"
 SECRET = Secret(KEY)
 PRICES = {"m": Price(input=100, output=1000, cached_input=50)}
-BRIEF = {"concurrency": 8, "attempts": 2, "first": 0.01, "longest": 5.0, "deadline": 60.0}
+BRIEF = {"start": 0.0, "concurrency": 8, "attempts": 2, "first": 0.01, "longest": 5.0, "deadline": 60.0}
 CELL = make_condition("tooldag", "no-probe", "S1")
 AGENT = ModelAgent("local", PROMPT_VERSION, "m")
-FREE = ("rate-limit", "rate-limit-seconds", "rate-limit-date", *LASTING)
+FREE = ("loading", "rate-limit", "rate-limit-seconds", "rate-limit-date", *LASTING)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +185,9 @@ def test_a_second_interrupt_which_cancels_every_task_loses_no_change(store, requ
     assert store._reading.execute("SELECT holder FROM calls ORDER BY id").fetchone() == (None,)  # settled
 
 
-@pytest.mark.parametrize("refused", [("response_format",), ("max_tokens", "temperature")], ids=str)
+@pytest.mark.parametrize(
+    "refused", [("response_format",), ("max_tokens", "temperature"), ("seed", "system")], ids=str
+)
 def test_a_server_that_refuses_a_parameter_is_asked_without_it(refused, store, requests):
     async def work(client):
         for request in requests[:2]:
@@ -196,7 +199,51 @@ def test_a_server_that_refuses_a_parameter_is_asked_without_it(refused, store, r
     server = ScriptedServer(refuses=refused)
     at(server, store, work, attempts=1)
     assert ("max_completion_tokens" in server.last) == ("max_tokens" in refused)
+    names = {"response_format": "no-json-schema"}
+    rungs = sorted(names.get(part, f"no-{part.replace('_', '-')}") for part in refused)
+    assert store.refused_parts() == {"m": rungs}
     assert not list(check_store(store.path))
+
+
+class MovedServer(ScriptedServer):
+    """Sends a request on, and answers what comes back."""
+
+    def __init__(self, there):
+        super().__init__()
+        self.there, self.sent_on = there, 0
+
+    async def complete(self, request):
+        if request.query_string == "moved":
+            return await super().complete(request)
+        self.sent_on += 1
+        return web.Response(status=308, headers={"Location": self.there})
+
+
+def test_a_redirect_is_followed_on_its_host_and_the_key_goes_to_no_other(store, requests):
+    elsewhere = ScriptedServer()
+
+    async def run():
+        async with serving(elsewhere) as other:
+            for number, there in enumerate(
+                ("?moved", "/v1/chat/completions?moved", f"{other}/chat/completions")
+            ):
+                server, follows = MovedServer(there), other not in there
+                async with serving(server) as url:
+                    service = Service(AGENT, store, SECRET, (url,), Limits(**BRIEF))
+                    async with service.client() as client:
+                        if follows:
+                            given = await client.ask(requests[number], "sample")
+                            assert given.text == answer(requests[number])
+                        else:
+                            with pytest.raises(RunStoppedError, match="where the key is not sent; give that"):
+                                await client.ask(requests[number], "sample")
+                assert (server.sent_on, server.answered, server.keys) == (
+                    (1, 1, {KEY}) if follows else (1, 0, set())
+                )
+
+    asyncio.run(run())
+    assert not elsewhere.keys
+    assert not elsewhere.asked
 
 
 def test_nothing_answers_there(store, requests):

@@ -189,6 +189,27 @@ def test_a_refused_key_stops_the_run_in_one_line_that_does_not_show_it(tmp_path)
     assert not (tmp_path / "run" / "episodes.parquet").exists()
 
 
+def test_a_run_whose_first_episode_is_unreadable_ends_with_code_1_and_keeps_the_answers(tmp_path):
+    run, store = tmp_path / "run", tmp_path / "run.answers.sqlite"
+    with server_process(faults="prose") as server:
+        given = asking(
+            server, "--reasks", 0, "--max-tokens", 99, "--extra-body", '{"top_k": 1}', "--out", run
+        )
+        done = envprobe(*given)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
+        assert "no belief update of the first episode could be read; first fault: the answer" in done.stderr
+        assert "all answers are kept" in done.stderr
+        kept = stats_of(store)["answered"]
+        assert kept >= STEPS // 6
+        assert not (run / "episodes.parquet").exists()
+        manifest = json.loads((run / "manifest.json").read_text())
+        assert (manifest["finished"], manifest["inputs"]["agent"]["max_tokens"]) == (False, 99)
+        assert json.loads(manifest["inputs"]["agent"]["extra_body"]) == {"top_k": 1}
+    again = envprobe(*given, "--replay-only")
+    assert (again.returncode, "could be read; first fault" in again.stderr) == (1, True), again.stderr
+    assert stats_of(store)["answered"] == kept
+
+
 def test_overlapping_runs_share_one_store_and_pay_for_nothing_twice(undisturbed, tmp_path):
     """Three runs at once, and looks at their store: whoever ends first takes nothing from the others."""
     shared, runs = tmp_path / "shared.sqlite", [tmp_path / name for name in ("one", "two", "three")]
@@ -320,6 +341,12 @@ REFUSED = [
     ([*MODEL, "--prompts", "3"], "unknown prompts '3'"),
     (["--agent", "local", "--model", "nowhere.gguf"], "nowhere.gguf cannot be read"),
     ([*MODEL, "--reasks", "-1"], "reasks"),
+    ([*MODEL, *CLOSED, "--max-tokens", "0"], "Invalid value for '--max-tokens'"),
+    ([*MODEL, *CLOSED, "--extra-body", '{"top_p": NaN}'], "NaN}': accepted is one JSON object"),
+    ([*MODEL, *CLOSED, "--extra-body", '{"top_p": 1e999}'], "accepted is one JSON object"),
+    ([*MODEL, *CLOSED, "--extra-body", "[" * 5000], "accepted is one JSON object"),
+    ([*MODEL, *CLOSED, "--extra-body", '{"seed": 1}'], "'seed' is set by the run itself"),
+    ([REPEATED, "--max-tokens", "9"], "--max-tokens is stated by"),
     ([REPEATED, "--judge-model", "m"], "--judge-model is stated by"),
     ([REPEATED, "--base-url", "http://elsewhere.test/v1"], "was answered by 'local'; name its server"),
     ([REPEATED], "was answered by 'local'; name its server"),

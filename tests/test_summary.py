@@ -170,7 +170,8 @@ def test_a_run_folder_sums_up_what_its_table_holds(tmp_path, monkeypatch):
         read = folder.read()
     assert summary_rows(inputs.conditions, read) == made == summary_rows(inputs.conditions, parts)
     assert [row["result_hash"] for row in made] == [result_hash(part) for part in parts]
-    for ours, theirs in zip(read, parts, strict=True):
+    none = dict.fromkeys(tables.READ, np.zeros(1700))  # of a simulated agent's updates, none is unreadable
+    for ours, theirs in zip(read, (none | part for part in parts), strict=True):
         for name in tables.MEASURES:
             np.testing.assert_array_equal(ours[name], theirs[name])
 

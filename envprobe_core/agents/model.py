@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Literal
 
@@ -14,12 +15,32 @@ from envprobe_core.errors import InputError
 PROMPT_VERSION = "2-d4d9bffe"
 """Of the prompts that are asked with by default; `prompts.toml` states every version."""
 LONGEST_NAME = 120
+LONGEST_EXTRA = 10_000
+OWN_PARTS = (
+    "model", "messages", "response_format", "temperature", "max_tokens", "max_completion_tokens", "seed",
+    "stream", "n",
+)  # fmt: skip
+"""Parts of a request that the run itself sets, or whose answer it could not read."""
 
 
 def _named(text: str) -> str:
     if not (text.isprintable() and 0 < len(text) <= LONGEST_NAME):
         raise InputError(f"model {text[:LONGEST_NAME]!r}: accepted are 1..{LONGEST_NAME} letters")
     return text
+
+
+def _further(text: str) -> str:
+    """Further parts of requests as JSON in one form, empty for none; what is no JSON, as NaN, is refused."""
+    try:
+        said = json.loads(text or "{}") if len(text) <= LONGEST_EXTRA else None
+        form = json.dumps(said, sort_keys=True, allow_nan=False)
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict):
+        raise InputError(f"--extra-body {text[:LONGEST_NAME]!r}: accepted is one JSON object")
+    if twice := [name for name in OWN_PARTS if name in said]:
+        raise InputError(f"--extra-body: {twice[0]!r} is set by the run itself")
+    return form if said else ""
 
 
 _Name = Annotated[str, AfterValidator(_named)]
@@ -40,6 +61,15 @@ class ModelAgent:
     judge_model: _Name | None = None
     judge_max_tokens: _Tokens = 64  # of its verdict
     reasks: Annotated[int, Field(ge=0, le=9)] = 2  # times that an unusable answer is asked for again
+    # further parts of each request, as the JSON of one object; empty for none
+    extra_body: Annotated[str, AfterValidator(_further)] = ""
+
+    def as_dict(self) -> dict[str, object]:
+        """Return what manifests, logs and hashes carry; what was not given goes without saying."""
+        stated = asdict(self)
+        if not self.extra_body:
+            del stated["extra_body"]
+        return stated
 
     @property
     def models(self) -> set[str]:
@@ -61,7 +91,7 @@ class ModelProfile(AgentProfile):
     @property
     def identity(self) -> dict[str, object]:
         """What logs and hashes carry of it."""
-        return {"agent": asdict(self.agent)} if self.agent else {}
+        return {"agent": self.agent.as_dict()} if self.agent else {}
 
     def as_dict(self) -> dict[str, object]:
         """How its table is scored, for manifests."""

@@ -38,8 +38,18 @@ from envprobe_core.engine.kernel import PROPOSE
 from envprobe_core.engine.records import NONE, UNKNOWN
 from envprobe_core.llm import answers
 from envprobe_core.llm.answers import NO_UPDATE, Update, Verdict, write_update
-from envprobe_core.llm.calls import Answer, Ask, ChatRequest, Prices, Tokens, find_price, question
+from envprobe_core.llm.calls import (
+    Answer,
+    Ask,
+    ChatRequest,
+    Prices,
+    RunStoppedError,
+    Tokens,
+    find_price,
+    question,
+)
 from envprobe_core.llm.prompts import NONE_YET, NOTHING, SEEN, Case, Prompts, SituationWriter, plain_prompts
+from envprobe_core.llm.served import read_served
 from envprobe_core.policies import POLICIES
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds import World, make_world
@@ -47,14 +57,35 @@ from envprobe_core.worlds.base import Ints
 
 JUDGED = "judge"  # the policy whose decisions a second model makes
 COUNTS = (
-    "calls", "reasks", "invalid_updates", "verdicts", "invalid_verdicts", "prompt_tokens",
-    "completion_tokens",
+    "calls", "reasks", "updates", "invalid_updates", "loose_updates", "verdicts", "invalid_verdicts",
+    "loose_verdicts", "prompt_tokens", "completion_tokens",
 )  # fmt: skip
 """What is counted of an episode: answers taken, stored or fresh, re-asks and verdicts among them; re-asks;
-belief updates that stayed unusable; verdicts, re-asks aside; those that stayed unusable; tokens as far as the
-server counted them."""
+belief updates, re-asks aside; those that stayed unusable; those that were read loosely (see `served`);
+verdicts likewise; tokens as far as the server counted them."""
 Tally = list[dict[str, Any]]  # COUNTS, and the `fingerprints` of what answered, [row]
 Result = TypeVar("Result")
+
+
+@dataclass
+class Readings:
+    """How the answers of a run could be read so far, over all its episodes."""
+
+    readable: int = 0  # belief updates that could be used
+    fault: str = ""  # the first of an answer that could not
+
+    def check(self) -> None:
+        """Stop a run of which an episode is over and no update could be read.
+
+        Raises:
+            RunStoppedError: with the first fault, and what to try.
+        """
+        if not self.readable:
+            raise RunStoppedError(
+                f"no belief update of the first episode could be read; first fault: {self.fault}. Nothing "
+                "was scored, all answers are kept. Try a larger --max-tokens where answers are "
+                "cut, other --prompts, or another model"
+            )
 
 
 class LanguageModelAgent:
@@ -65,9 +96,15 @@ class LanguageModelAgent:
     """
 
     def __init__(
-        self, episodes: EpisodeBatch, ask: Ask | None, model: ModelAgent, prompts: Prompts | None = None
+        self,
+        episodes: EpisodeBatch,
+        ask: Ask | None,
+        model: ModelAgent,
+        prompts: Prompts | None = None,
+        readings: Readings | None = None,
     ) -> None:
         """Take episodes that have just begun, of which it reads what the simulated agent may; who answers."""
+        self._readings = readings or Readings()
         condition, rows = episodes.condition, len(episodes.seeds)
         self.tally: Tally = [dict.fromkeys(COUNTS, 0) | {"fingerprints": []} for _ in range(rows)]
         self._world = make_world(condition.world, condition.regime, condition.protocol)
@@ -97,7 +134,9 @@ class LanguageModelAgent:
         updates = []
         for row, situation in zip(due.tolist(), situations, strict=True):
             answer = await self._answer(row, situation)
+            self.tally[row]["updates"] += 1
             self.tally[row]["invalid_updates"] += answer is None
+            self._readings.readable += answer is not None
             updates.append(answer or NO_UPDATE)
         block["action"][due] = [update.action for update in updates]
         block["risk"][due] = [update.risk for update in updates]
@@ -146,8 +185,12 @@ class LanguageModelAgent:
                 tally["prompt_tokens"] += answer.used.prompt
                 tally["completion_tokens"] += answer.used.completion
             try:
-                return read(answer.text)
+                found, loose = read_served(read, answer.text)
+                tally["loose_verdicts" if isinstance(asked, Case) else "loose_updates"] += loose
+                return found
             except answers.InvalidAnswer as fault:
+                cut = " (it was cut at the limit of tokens)" if answer.finish == "length" else ""
+                self._readings.fault = self._readings.fault or f"{fault}{cut}"
                 request = self._prompts.asked_again(request, answer.text, str(fault))
                 spoilt = answer.key
         return None
@@ -172,9 +215,19 @@ class Asked:
 
 
 async def run_model(
-    condition: Condition, seeds: Ints, ask: Ask, model: ModelAgent, *, live: asyncio.Semaphore, rows: int = 1
+    condition: Condition,
+    seeds: Ints,
+    ask: Ask,
+    model: ModelAgent,
+    *,
+    live: asyncio.Semaphore,
+    rows: int = 1,
+    readings: Readings | None = None,
 ) -> Asked:
     """Run episodes of a condition with a language model; errors of `ask` end the run as they are.
+
+    Where `readings` are given, which several conditions may share, a run stops after its first episode if no
+    update of it could be read.
 
     The condition's profile only says how a table is scored. At most `live` blocks of `rows` episodes are
     under way: 1 row while answers take time, a few hundred where they are at hand.
@@ -188,12 +241,27 @@ async def run_model(
 
     async def run(some: Ints) -> tuple[Trajectory, Tally]:
         async with live:
-            return await run_rows(condition, some, partial(LanguageModelAgent, ask=ask_and_note, model=model))
+            make = partial(LanguageModelAgent, ask=ask_and_note, model=model, readings=readings)
+            done = await run_rows(condition, some, make)
+            if readings is not None:
+                readings.check()
+            return done
 
     blocks = [seeds[start : start + rows] for start in range(0, len(seeds), rows)]
     trajectories, tallies = zip(*await together([run(some) for some in blocks]), strict=True)
     whole, tally = Trajectory.joined(list(trajectories)), list(chain.from_iterable(tallies))
-    return Asked(whole, condition.named(seeds, whole.measures), tally, used)
+    columns = condition.named(seeds, whole.measures) | shares(tally)
+    return Asked(whole, columns, tally, used)
+
+
+def shares(tally: Tally) -> Columns:
+    """Return which share of each episode's belief updates was invalid, and which read loosely, [row]."""
+    counts = {name: np.array([one[name] for one in tally], dtype=float) for name in COUNTS}
+    updates = np.maximum(counts["updates"], 1.0)
+    return {
+        "invalid_share": counts["invalid_updates"] / updates,
+        "loose_share": counts["loose_updates"] / updates,
+    }
 
 
 async def run_rows(

@@ -152,7 +152,7 @@ def parse_update(text: str, world: World, step: int | None = None) -> Update:
     action = _actions(world.action_names).get(_plain(said.act))
     if action is None:
         examples = f"{world.action_names[0]}, {WAITING}"
-        raise InvalidAnswer(f"act {_shown(said.act)} is not an action; examples: {examples}")
+        raise InvalidAnswer(f"act {shown(said.act)} is not an action; examples: {examples}")
     entries = _rows("set", said.set, domain, len(domain), step)
     return Update(entries, said.fade, action, said.risk, _rows("why", said.why, domain, MOST_REASONS))
 
@@ -162,7 +162,7 @@ def parse_verdict(text: str, candidates: Sequence[int]) -> Verdict:
     said = _read(Verdict, text)
     if said.field not in (NONE, *candidates):
         known = ", ".join(map(str, candidates))
-        raise InvalidAnswer(f"field {_shown(said.field)} is neither -1 nor a candidate: {known}")
+        raise InvalidAnswer(f"field {shown(said.field)} is neither -1 nor a candidate: {known}")
     return said
 
 
@@ -186,7 +186,7 @@ def _read(kind: type[Kind], text: str) -> Kind:
     if len(text) > LONGEST_ANSWER:
         raise InvalidAnswer(f"the answer has {len(text)} characters; at most {LONGEST_ANSWER}")
     try:
-        return kind.model_validate(_READER.decode(text))
+        return kind.model_validate(READER.decode(text))
     except InvalidAnswer:
         raise
     except RecursionError:
@@ -194,20 +194,20 @@ def _read(kind: type[Kind], text: str) -> Kind:
     except ValidationError as error:
         raise InvalidAnswer(_first_fault(error, kind)) from None
     except ValueError as error:
-        why = f"is not one whole JSON object ({_shown(str(error))})"
+        why = f"is not one whole JSON object ({shown(str(error))})"
     raise InvalidAnswer(f"the answer {why}")
 
 
 def _first_fault(error: ValidationError, kind: type[_Answer]) -> str:
     first = error.errors(include_url=False)[0]
-    key = _shown(".".join(map(str, first["loc"])))
+    key = shown(".".join(map(str, first["loc"])))
     if first["type"] == "missing":
         return f"the key {key} is missing"
     if first["type"] == "extra_forbidden":
         return f"the key {key} is unknown; accepted: {', '.join(kind.model_fields)}"
     if not first["loc"]:
         return "the answer is not a JSON object"
-    return f"{key}: {first['msg']}, not {_shown(first['input'])}"
+    return f"{key}: {first['msg']}, not {shown(first['input'])}"
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-_READER = json.JSONDecoder(object_pairs_hook=_unique)
+READER = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def _rows(key: str, text: str, domain: list[int], most: int, step: int | None = None) -> tuple[Row, ...]:
@@ -227,7 +227,7 @@ def _rows(key: str, text: str, domain: list[int], most: int, step: int | None = 
     for part in [*parts, last] if last.strip() else parts:
         match = _ROW.fullmatch(part)
         if match is None or (key == "why" and match[2] == UNKNOWN_SIGN):
-            raise InvalidAnswer(f"{key}: {_shown(part)} is not a row index:a,b,c of whole numbers")
+            raise InvalidAnswer(f"{key}: {shown(part)} is not a row index:a,b,c of whole numbers")
         field, second, third = int(match[1]), int(match[3]), int(match[4])
         if field >= len(domain):
             raise InvalidAnswer(f"{key}: there is no field {field}; the last is {len(domain) - 1}")
@@ -250,7 +250,7 @@ def _rows(key: str, text: str, domain: list[int], most: int, step: int | None = 
     return tuple(rows.values())
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Show a piece of an answer: short and in ASCII, so that it can be repeated anywhere."""
     if isinstance(value, dict | list):
         return f"a {type(value).__name__}"

@@ -169,14 +169,28 @@ def provider_label(base_url: str | None) -> str:
 # ---------------------------------------------------------------- what came back
 
 LONGEST_DETAIL = 160
+FILTERED = "content_filter"  # why an answer ended, where its server kept it back
+ELSEWHERE = ("refusal", "tool_calls", "function_call", "reasoning_content", "reasoning")
+"""Parts of a message that may hold the answer, or say why there is none, where it has no content."""
 QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 KEY_CODES = ("invalid_api_key", "account_deactivated")
 REFUSED_PARTS = {
-    "no-json-schema": ("response_format", ("json_schema", "response_format", "structured output")),
     "no-max-tokens": ("max_tokens", ("max_completion_tokens",)),
     "no-temperature": ("temperature", ("temperature",)),
-}
-"""Parts of a request that some servers refuse, and the words that say so; `adapted` leaves them out."""
+    "no-seed": ("seed", ("seed",)),
+    "no-system": (
+        "messages",
+        ("system role", "role system", "'system'", '"system"', "system message", "system prompt"),
+    ),
+    "no-json-schema": (
+        "response_format",
+        ("schema", "response_format", "response format", "structured", "grammar", "guided", "regex",
+         "pattern", "enum", "json_object", "json mode"),
+    ),
+}  # fmt: skip
+"""Rungs of a ladder: parts of a request that some servers refuse, and the words that say so, in the order in
+which they are looked for; `adapted` leaves them out."""
+LOADING = "loading"  # a server that is up and whose model is not yet
 
 
 class Raw(NamedTuple):
@@ -191,7 +205,7 @@ class Raw(NamedTuple):
 class Answer(NamedTuple):
     """A model's answer."""
 
-    text: str  # the message's content; empty where the model gave none
+    text: str  # the message's content, or what stands in its place, as JSON; empty where the model gave none
     used: Tokens | None = None  # its tokens, None where the server did not say
     fingerprint: str = ""  # the server's own name for what answered, empty where it gave none
     # why it ended, as `stop`, or `length` where it was cut; empty where the server did not say
@@ -222,11 +236,19 @@ def adapted(request: ChatRequest, refused: Collection[str]) -> ChatRequest:
     """A request without the parts that its server refuses, by their names in `REFUSED_PARTS`.
 
     The prompt says by itself what form an answer has; models that reason name their limit otherwise and
-    have no temperature. The key of an answer is that of the request as the agent makes it.
+    have no temperature; the rules stand at the head of the first question where there is no system message.
+    The key of an answer is that of the request as the agent makes it.
     """
     parts = {REFUSED_PARTS[name][0] for name in refused}
-    limit = {"max_completion_tokens": request["max_tokens"]} if "max_tokens" in parts else {}
-    return {name: value for name, value in request.items() if name not in parts} | limit
+    more: dict[str, Any] = {}
+    if "max_tokens" in parts:
+        more["max_completion_tokens"] = request["max_tokens"]
+    if "messages" in parts:
+        (first, second, *rest), parts = request["messages"], parts - {"messages"}
+        if first["role"] == "system":
+            joined = {"role": second["role"], "content": f"{first['content']}\n\n{second['content']}"}
+            more["messages"] = [joined, *rest]
+    return {name: value for name, value in request.items() if name not in parts} | more
 
 
 def read_response(raw: Raw) -> Answer | Fault:
@@ -234,29 +256,33 @@ def read_response(raw: Raw) -> Answer | Fault:
 
     Whether the text of an answer is a belief update is the agent's to say.
     """
-    content = None
-    for read in (orjson.loads, json.loads):  # the second takes lone surrogates too
+    content, streamed = None, "event-stream" in raw.kind or raw.body.lstrip()[:5] == b"data:"
+    # the last takes lone surrogates too
+    for read in (_streamed,) if streamed else (orjson.loads, json.loads):
         try:
             content = read(raw.body)
             break
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, AttributeError, TypeError):
             pass
     status, used = raw.status, _tokens(content)
     error = content.get("error") if isinstance(content, dict) else None
     match content:
         case {"choices": [{"message": {**message}, **choice}, *_]} if status // 100 == 2 and not error:
-            said = message.get("content"), content.get("system_fingerprint"), choice.get("finish_reason")
-            text, fingerprint, finish = (part if isinstance(part, str) else "" for part in said)
-            return Answer(text, used, fingerprint, finish)
-    code, words = _code_and_words(error, raw.body)
+            said = content.get("system_fingerprint"), choice.get("finish_reason")
+            fingerprint, finish = (part if isinstance(part, str) else "" for part in said)
+            return Answer(_text(message, finish), used, fingerprint, finish)
+    code, whole = _code_and_words(error, raw.body)
+    words = whole if len(whole) <= LONGEST_DETAIL else f"{whole[: LONGEST_DETAIL - 3]}..."
     if status // 100 == 2:
         html = "html" in raw.kind or raw.body.lstrip()[:1] == b"<"
         name = "error-in-200" if error else "html" if html and content is None else "malformed"
         return Fault(name, words, bool(error) and code in QUOTA + KEY_CODES, used, raw.wait)
-    name, final, said = "refused", True, words.lower()
+    name, final, said = "refused", True, whole.lower()
     parts = [part for part, (_, named) in REFUSED_PARTS.items() if any(word in said for word in named)]
     if status in (400, 422, 500, 501) and parts:
         name, final = parts[0], False
+    elif status == 503 and "loading" in said:
+        name, final, used = LOADING, False, NO_TOKENS
     elif status == 429 and (code in QUOTA or "exceeded your current quota" in said):
         name = "no-quota"
     elif status in (401, 403) or code in KEY_CODES:
@@ -271,14 +297,48 @@ def read_response(raw: Raw) -> Answer | Fault:
     return Fault(name, detail, final, NO_TOKENS if used is None and status < 500 else used, raw.wait)
 
 
+def _text(message: dict[str, Any], finish: str) -> str:
+    """Return a message's content; where that is no text, all that may hold or explain the answer, as JSON."""
+    content = message.get("content")
+    if isinstance(content, str) and content:
+        return content
+    if isinstance(content, list):
+        return written(content).decode()
+    more = {name: message[name] for name in ELSEWHERE if message.get(name)}
+    more |= {"finish_reason": finish} if finish == FILTERED else {}
+    return written(more).decode() if more else ""
+
+
+def _streamed(body: bytes) -> Any:
+    """Put together a response that a server sent as a stream, though none was asked for."""
+    whole: dict[str, Any] = {}
+    message: dict[str, str] = {}
+    finish = None
+    for line in body.splitlines():
+        name, _, data = line.partition(b":")
+        if name != b"data" or data.strip() == b"[DONE]":
+            continue
+        piece = orjson.loads(data)
+        match piece:
+            case {"choices": [{**choice}, *_]}:
+                delta = choice.get("delta") or choice.get("message") or {}
+                for part, value in delta.items():
+                    if isinstance(value, str) and part != "role":
+                        message[part] = message.get(part, "") + value
+                finish = choice.get("finish_reason") or finish
+        whole |= {name: value for name, value in piece.items() if value is not None}
+    text = message.pop("content", "")
+    if "choices" not in whole:
+        return whole
+    return whole | {"choices": [{"message": {"content": text} | message, "finish_reason": finish}]}
+
+
 def _code_and_words(error: Any, body: bytes) -> tuple[str, str]:
     """An error's code, first one that asking again does not mend, and its words in one short line."""
     told = error if isinstance(error, dict) else {"message": error}
     codes = [told[name] for name in ("code", "type") if isinstance(told.get(name), str)]
     words = told.get("message") if isinstance(told.get("message"), str) else body.decode("utf-8", "replace")
     words = " ".join("".join(letter if letter.isprintable() else " " for letter in words[:2000]).split())
-    if len(words) > LONGEST_DETAIL:
-        words = f"{words[: LONGEST_DETAIL - 3]}..."
     return min(codes, key=lambda code: code not in QUOTA + KEY_CODES, default=""), words
 
 

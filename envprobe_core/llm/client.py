@@ -27,7 +27,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urljoin, urlsplit
 
 from pydantic import SecretStr
 
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 GRACE = 10.0  # seconds that calls under way get to be stored when a run ends early
 MARGIN = 30.0  # seconds that a claim outlasts the deadline of its call, for the store's sake
 LOOK = 0.2  # seconds between two looks for another's answer, for room under the cap, or for the run's end
+BETWEEN_LOOKS = 3  # as failures, while a server loads its model
+MOST_REDIRECTS = 3
+REDIRECTS = (301, 302, 303, 307, 308)
 VARIABLE = "OPENAI_API_KEY"
 PLACEHOLDER = "local-server-without-a-key"
 SHORTEST_SECRET = 8  # characters; `none`, `EMPTY` and the like are no secrets and may stand in answers
@@ -80,6 +83,7 @@ class Limits:
     # seconds of the longest wait after the first failure; it doubles with each further one
     first: float = 0.5
     longest: float = 60.0  # seconds of the longest wait
+    start: float = 600.0  # seconds that a server may take to load its model
 
     def wait(self, failures: int, asked: float | None) -> float:
         """The seconds to wait after some failures, from 1: full jitter, no less than was `asked`."""
@@ -132,6 +136,7 @@ class Client:
         self._refused: defaultdict[str, set[str]] = defaultdict(set)  # parts of requests, by model
         self._flying: dict[bytes, asyncio.Task[Answer]] = {}
         self._stopped: RunStoppedError | None = None
+        self._began = time.monotonic()
         self._quiet_until = 0.0  # on the monotonic clock; a server has asked for a pause, of whomever
         self._changes: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
         self._committing: asyncio.Future[list[Any]] | None = None
@@ -198,6 +203,9 @@ class Client:
                     continue  # what was stored is the answer, be it another process's
                 if found.name in calls.REFUSED_PARTS and found.name not in without:
                     refused.add(found.name)
+                    continue
+                if found.name == calls.LOADING and time.monotonic() - self._began < limits.start:
+                    await self._wait(limits.wait(BETWEEN_LOOKS, found.wait))
                     continue
                 failures += 1
                 again = "mend this and run" if found.final else "run"
@@ -346,13 +354,24 @@ async def send(sdk: openai.AsyncOpenAI, service: Service, request: ChatRequest) 
     import openai
 
     secret, deadline = service.secret, service.limits.deadline
+    path, content = "/chat/completions", calls.written(request)
     try:
         async with asyncio.timeout(deadline):
-            response = await sdk.post(
-                "/chat/completions", cast_to=httpx2.Response, content=calls.written(request), options=_OPTIONS
-            )
-    except openai.APIStatusError as error:
-        response = error.response
+            for _ in range(MOST_REDIRECTS + 1):
+                try:
+                    response = await sdk.post(
+                        path, cast_to=httpx2.Response, content=content, options=_OPTIONS
+                    )
+                    break
+                except openai.APIStatusError as error:
+                    response = error.response
+                    if response.status_code not in REDIRECTS or not response.headers.get("Location"):
+                        break
+                    path = urljoin(str(response.url), response.headers["Location"])
+                    if not stays(str(response.url), path):
+                        there = secret.hide(urlsplit(path).netloc.rpartition("@")[2])
+                        words = f"it redirects to {there}, where the key is not sent; give that as --base-url"
+                        return Fault("redirected", words, final=True, used=calls.NO_TOKENS)
     except TimeoutError:
         return Fault("timeout", f"no whole answer within {deadline:g} s")
     except (openai.OpenAIError, OSError, ValueError, RuntimeError) as error:
@@ -369,14 +388,40 @@ async def send(sdk: openai.AsyncOpenAI, service: Service, request: ChatRequest) 
     return Raw(response.status_code, kind, content, wait)
 
 
+def stays(here: str, there: str) -> bool:
+    """Say whether a redirect stays with a host, and does not leave encryption: the key may follow it.
+
+    >>> stays("http://a.test/v1", "http://a.test:81/"), stays("https://a.test/", "http://a.test/")
+    (False, False)
+    >>> stays("http://a.test/v1", "https://a.test/v1/"), stays("http://a.test/v1", "http://a.test/v2")
+    (True, True)
+    """
+    one, other = urlsplit(here), urlsplit(there)
+    upgraded = (one.scheme, other.scheme) == ("http", "https") and one.port == other.port is None
+    same = (one.scheme, one.netloc) == (other.scheme, other.netloc)
+    return same or (upgraded and one.hostname == other.hostname)
+
+
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Read Retry-After, in seconds or as a date from `now`; None where it is missing or makes no sense."""
+    """Read Retry-After, in seconds or as a date; None where it is missing or makes no sense.
+
+    A date counts from `now`, or else from what the server's own clock says in Date: clocks may be wrong.
+    """
     text = headers.get("Retry-After", "").strip()
     try:
         seconds = float(text)
     except ValueError:
         try:
-            seconds = parsedate_to_datetime(text).timestamp() - (time.time() if now is None else now)
+            until = parsedate_to_datetime(text).timestamp()
+            seconds = until - (_clock(headers) if now is None else now)
         except (ValueError, OverflowError, TypeError):
             return None
     return max(0.0, seconds) if seconds == seconds else None
+
+
+def _clock(headers: Mapping[str, str]) -> float:
+    """Return the server's time, or ours where it tells none."""
+    try:
+        return parsedate_to_datetime(headers.get("Date", "")).timestamp()
+    except (ValueError, OverflowError, TypeError):
+        return time.time()

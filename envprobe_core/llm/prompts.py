@@ -15,6 +15,7 @@ that it uses is missing.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ class Prompts:
             "temperature": agent.temperature,
             "max_tokens": tokens,
             "seed": seed,
-        }
+        } | (json.loads(agent.extra_body) if agent.extra_body else {})
 
     def asked_again(self, request: ChatRequest, answer: str, fault: str) -> ChatRequest:
         """The request with the answer that cannot be used and a message that names its fault.

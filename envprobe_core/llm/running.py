@@ -27,13 +27,22 @@ from envprobe_core.errors import InputError
 from envprobe_core.experiment import episode_frame
 from envprobe_core.files import read_whole
 from envprobe_core.ledger import note_other
-from envprobe_core.llm.agent import AT_ONCE, Asked, Exchange, exchanges, finish_in_loop, run_model, together
+from envprobe_core.llm.agent import (
+    AT_ONCE,
+    Asked,
+    Exchange,
+    Readings,
+    exchanges,
+    finish_in_loop,
+    run_model,
+    together,
+)
 from envprobe_core.llm.calls import RunStoppedError
 from envprobe_core.llm.client import Client, Counts, Service
 from envprobe_core.llm.store import ReplayFile, read_replay
 from envprobe_core.runs.folder import CALLS, RunFolder
 from envprobe_core.runs.manifest import RunInputs, total_hash
-from envprobe_core.runs.tables import result_hash, step_table
+from envprobe_core.runs.tables import READ, result_hash, step_table
 from envprobe_core.sources import DATA, ROOT
 
 LIVE_PER_CALL = 2  # episodes under way for each call that may be
@@ -71,10 +80,11 @@ def run_on(
     """
     per_call = 1 if service.weights else LIVE_PER_CALL
     live = asyncio.Semaphore(service.limits.concurrency * per_call if service.secret else 1)
-    rows = 1 if service.secret else AT_ONCE
+    rows, readings = 1 if service.secret else AT_ONCE, Readings()
 
     async def run(client: Client, place: int) -> None:
-        keep(place, await run_model(*work[place], client.ask, service.agent, live=live, rows=rows))
+        how = {"live": live, "rows": rows, "readings": readings}
+        keep(place, await run_model(*work[place], client.ask, service.agent, **how))
 
     with_client(service, lambda client: together([run(client, one) for one in range(len(work))]), notice)
 
@@ -109,7 +119,8 @@ def run_into(
         done += len(seeds)
 
     run_on(service, work, keep, lambda counts: notice(done, counts))
-    return folder.finish(b"".join(calls[place] for place in range(len(work))))
+    lines = b"".join(calls[place] for place in range(len(work)))
+    return folder.finish(lines, service.answers.refused_parts())
 
 
 def calls_of(condition: Condition, seeds: Seeds, asked: Asked) -> bytes:
@@ -166,7 +177,7 @@ class ReplayedRun:
     file: ReplayFile
     label: str  # model and prompt version, as tables name it
     fault: str = ""  # why it has no results; empty where it has
-    # a row an episode, `experiment.COLUMNS`; `profile` is the model. None where there is a fault
+    # a row an episode, `experiment.COLUMNS` and `tables.READ`; `profile` is the model. None with a fault
     frame: pd.DataFrame | None = None
     tally: pd.DataFrame | None = None  # a row an episode, what was asked for (`agent.COUNTS`); None likewise
 
@@ -219,7 +230,7 @@ def replay_file(path: Path) -> ReplayedRun:
         np.arange(len(conditions)), [len(condition.tally) for condition in conditions]
     )
     tally = pd.DataFrame([counts for condition in conditions for counts in condition.tally])
-    return replace(run, frame=episode_frame(run.inputs.conditions, columns), tally=tally)
+    return replace(run, frame=episode_frame(run.inputs.conditions, columns, READ), tally=tally)
 
 
 def load_replays(folder: Path = FOLDER) -> list[ReplayedRun]:

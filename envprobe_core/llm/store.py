@@ -160,6 +160,15 @@ class AnswerStore:
         """The tokens of all stored calls together, by model; what is not known counts as its most."""
         return _by_model(self._writing, "SELECT * FROM used")
 
+    def refused_parts(self) -> dict[str, list[str]]:
+        """Return the parts of requests that servers refused, by model: names of `calls.REFUSED_PARTS`."""
+        found: dict[str, list[str]] = {}
+        query = "SELECT DISTINCT model, verdict FROM calls ORDER BY 1, 2"
+        for model, verdict in self._reading.execute(query):
+            if verdict in calls.REFUSED_PARTS:
+                found.setdefault(model, []).append(verdict)
+        return found
+
     def commit(self, changes: Sequence[Callable[[], Any]]) -> list[Any]:
         """Make changes, each a `claim` or a `settle`, and commit them together: a disk takes its time.
 
@@ -450,6 +459,7 @@ class Header(BaseModel):
     note: str = ""
     inputs: Annotated[RunInputs, AfterValidator(_of_a_model)]
     result_hash: str
+    requests: dict[str, list[str]] = {}  # parts of requests that servers refused, by model
 
 
 Count = Annotated[int, Field(ge=0, le=calls.MOST_TOKENS)] | None
@@ -475,6 +485,10 @@ class ReplayFile:
         """The names that the servers gave to what answered."""
         return frozenset(answer.fingerprint for answer in self.answers.values())
 
+    def refused_parts(self) -> dict[str, list[str]]:
+        """Return the parts of requests that servers refused, by model."""
+        return self.header.requests
+
     def find(self, key: bytes) -> Answer | None:
         """The answer to a question, None where the file has none."""
         return self.answers.get(key)
@@ -495,7 +509,8 @@ Answers = AnswerStore | ReplayFile
 
 def write_answers(path: Path, header: BaseModel, store: Answers, keys: Iterable[str]) -> int:
     """Write a header and the answers to some questions, in hexadecimal; return how many there are."""
-    lines = [orjson.dumps(header.model_dump())]
+    stated = {name: part for name, part in header.model_dump().items() if name != "requests" or part}
+    lines = [orjson.dumps(stated)]
     for key in sorted(set(keys)):
         found = store.find(bytes.fromhex(key))
         assert found is not None, "it was used"

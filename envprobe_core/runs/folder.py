@@ -122,11 +122,14 @@ class RunFolder:
                 self.path / log_name(condition), steps, header
             )
 
-    def finish(self, calls: bytes | None = None) -> list[Columns]:
+    def finish(
+        self, calls: bytes | None = None, requests: dict[str, list[str]] | None = None
+    ) -> list[Columns]:
         """The measures of each condition, columns [row], once all files and at last the manifest are written.
 
         Args:
             calls: the lines of `calls.jsonl`, where a language model was asked.
+            requests: by model, the parts of requests that its server refused, where one was asked.
         """
         conditions = self.inputs.conditions
         episodes = [self._episodes[index] for index in range(len(conditions))]
@@ -140,7 +143,9 @@ class RunFolder:
             with atomic_write(self.path / CALLS) as path:
                 path.write_bytes(calls)
         hashes = list(map(tables.result_hash, episodes))
-        self.manifest = manifests.finished(self.manifest, hashes, {name: files[name] for name in names})
+        readings = list(map(tables.readings, conditions, episodes))
+        files = {name: files[name] for name in names}
+        self.manifest = manifests.finished(self.manifest, hashes, files, readings, requests)
         manifests.write_json(self.path / MANIFEST, self.manifest.as_dict())
         return episodes
 

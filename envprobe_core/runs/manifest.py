@@ -81,7 +81,7 @@ class RunInputs:
         if self.agent is None:
             del stated["agent"]
         else:
-            stated["agent"] = asdict(self.agent)
+            stated["agent"] = self.agent.as_dict()
             del stated["profile"]  # a language model has none
         return stated
 
@@ -142,6 +142,7 @@ class Manifest(BaseModel, extra="forbid"):
     protocols: dict[str, dict[str, str]]
     conditions: list[dict[str, Any]] | None = None
     sha256: dict[str, str] | None = None
+    requests: dict[str, list[str]] | None = None
     result_hash: str | None = Field(default=None, max_length=64, pattern="^[0-9a-f]*$")
 
     @pydantic.model_validator(mode="after")
@@ -170,12 +171,24 @@ def begun(inputs: RunInputs) -> Manifest:
     )
 
 
-def finished(started: Manifest, hashes: list[str], files: Mapping[str, str]) -> Manifest:
-    """A manifest with a run's results: each condition's result hash, and each file's SHA-256 by its name."""
+def finished(
+    started: Manifest,
+    hashes: list[str],
+    files: Mapping[str, str],
+    readings: Sequence[Mapping[str, Any]],
+    requests: dict[str, list[str]] | None = None,
+) -> Manifest:
+    """A manifest with a run's results.
+
+    Args:
+        hashes: [condition], result hashes.
+        files: SHA-256 of each file by its name.
+        readings: [condition], shares of belief updates, invalid and loosely read; empty without a model.
+        requests: by model, the parts of requests that its server refused; None where nothing was refused.
+    """
     inputs = started.inputs
-    of_conditions = zip(
-        inputs.conditions, inputs.seeds_of_conditions, inputs.logged_seeds, hashes, strict=True
-    )
+    rows = (inputs.conditions, inputs.seeds_of_conditions, inputs.logged_seeds, hashes, readings)
+    of_conditions = zip(*rows, strict=True)
     conditions = [
         condition.key
         | {
@@ -185,14 +198,13 @@ def finished(started: Manifest, hashes: list[str], files: Mapping[str, str]) -> 
             "log": log_name(condition) if len(logged) else None,
             "logged_episodes": len(logged),
             "result_hash": own,
+            **read,
         }
-        for condition, seeds, logged, own in of_conditions
+        for condition, seeds, logged, own, read in of_conditions
     ]
-    results = {
-        "conditions": conditions,
-        "sha256": dict(files),
-        "result_hash": total_hash(inputs.conditions, hashes),
-    }
+    whole = total_hash(inputs.conditions, hashes)
+    results: dict[str, Any] = {"conditions": conditions, "sha256": dict(files), "result_hash": whole}
+    results |= {"requests": requests} if requests else {}
     return started.model_copy(update={"finished": True} | results)
 
 

@@ -54,17 +54,21 @@ def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], 
         logs[log.name] = log
         if progress is not None:
             progress(len(logs), len(tasks))
-    wrong, hashes, steps = [], [], 0
+    wrong, hashes, readings, steps = [], [], [], 0
     for condition, theirs in zip(inputs.conditions, table, strict=True):
         log = logs[log_name(condition)]
         logged, rest = theirs.slice(0, len(log.episodes)), theirs.slice(len(log.episodes))
         name = f"{EPISODES}, {Path(log.name).stem}"
-        wrong += [*log.contradictions, *tables.disagreements(name, logged, log.episodes)]
+        if inputs.agent is not None:  # how answers could be read stands in no log
+            logged = logged.drop_columns([*tables.READ])
+        again = log.episodes.select(logged.column_names)
+        wrong += [*log.contradictions, *tables.disagreements(name, logged, again)]
+        readings.append(tables.readings(condition, tables.measures_of(theirs)))
         whole = tables.measures_of(pa.concat_tables([log.episodes, rest]))
         hashes.append(tables.result_hash(whole))
         steps += int((whole["steps"][: len(logged)] + 1).sum())
     files = {EPISODES: tables.sha256(path, EPISODES)} | {log.name: log.sha256 for log in logs.values()}
-    due = manifests.finished(now, hashes, files)
+    due = manifests.finished(now, hashes, files, readings)
     wrong += [f"{MANIFEST}, {text}" for text in manifests.differences(stated, due, COMPARED)]
     if stated.engine != now.engine and wrong:
         wrong.append("the engine is not the one that made this run")

@@ -45,7 +45,8 @@ MEASURES = {
     "accuracy": pa.float64(), "accuracy_terminal": pa.float64(), "accuracy_slot": pa.float64(),
     "success": pa.bool_(), "probes": pa.int64(), "useful": pa.int64(), "collapse_onset": pa.float64(),
     "actions": pa.int64(), "valid_actions": pa.int64(), "action_onset": pa.float64(),
-    "repeated_probes": pa.int64(), "digest": pa.uint64(),
+    "repeated_probes": pa.int64(), "digest": pa.uint64(), "invalid_share": pa.float64(),
+    "loose_share": pa.float64(),
 }  # fmt: skip
 STATE = {
     "place": pa.int8(), "belief": pa.int8(), "gold": pa.int8(), "staleness": pa.uint8(),
@@ -55,6 +56,9 @@ DECISION = {
     "action": pa.int16(), "probe": pa.int16(), "answer": pa.int8(), "useful": pa.bool_(),
     "valid": pa.bool_(), "acted": pa.bool_(), "score": pa.float64(),
 }  # fmt: skip
+READ = ("invalid_share", "loose_share")
+"""Shares of an episode's belief updates that a model gave unreadably, or readably in another form than asked
+for; the simulated agent's are 0. They stand in no log."""
 NULLABLE = ("threshold", "collapse_onset", "action_onset")
 SCHEMA = pa.schema(KEYS | MEASURES)
 HASHED = (
@@ -151,6 +155,7 @@ def episode_table(condition: Condition, columns: Columns) -> pa.Table:
             arrays.append(pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(text * rows)))
         else:
             arrays.append(pa.nulls(rows, kind) if value is None else to_arrow(np.full(rows, value), kind))
+    columns = dict.fromkeys(READ, np.zeros(rows)) | columns
     for name, kind in MEASURES.items():
         arrays.append(to_arrow(columns[name], kind, np.isnan(columns[name]) if name in NULLABLE else None))
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
@@ -329,6 +334,15 @@ def mean_of(name: str, values: npt.NDArray[np.float64]) -> float | None:
     return math.fsum(values.tolist()) / len(values) if len(values) else None
 
 
+def readings(condition: Condition, columns: Columns) -> dict[str, float | None]:
+    """The mean shares `READ` of a language model's episodes; nothing of the simulated agent's.
+
+    Raises:
+        InputError: if a share is not a finite number.
+    """
+    return {name: mean_of(name, columns[name]) for name in READ} if condition.profile.identity else {}
+
+
 def summary_row(condition: Condition, columns: Columns, ends: Sequence[float]) -> dict[str, Any]:
     """The row of a condition in the summary table, given its accuracy's mean, low and high end."""
     fired, onset, n = columns["probes"] > 0, columns["collapse_onset"], len(columns["seed"])
@@ -350,6 +364,7 @@ def summary_row(condition: Condition, columns: Columns, ends: Sequence[float]) -
         "task_success_high": success.high,
         **{name: mean[name] for name in ("probes", "useful_probe_rate", "collapse_onset")},
         "onset_censored": int(np.isnan(onset).sum()),
+        **readings(condition, columns),
         "result_hash": result_hash(columns),
     }
 

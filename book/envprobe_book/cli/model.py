@@ -59,6 +59,7 @@ ADDRESS = (
     "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and is "
     "sent a made-up one where OPENAI_API_KEY is not set."
 )
+EXTRA = "Further parts of each request, one JSON object, as in '{\"top_k\": 1}'."
 CAP = "The most that all attempts in the store may cost; no call is made that could exceed it."
 AT_ONCE = "Calls under way at once; with --agent local its servers, of one thread each."
 OFFLINE = "Take every answer from the store; needs no key and opens no connection."
@@ -76,6 +77,8 @@ class ModelOptions:
     base_url: Annotated[Text, "URL", ADDRESS, "OpenAI's"] = None
     prompts: Annotated[Text, "V", "Version of the prompts: 1, 2, public or public-hint.", "2"] = None
     reasks: Annotated[Whole, "N", "Times that an unusable answer is asked for again.", "2", range(10)] = None
+    max_tokens: Annotated[Whole, "N", "Most tokens of a belief update.", "512", range(1, 100_001)] = None
+    extra_body: Annotated[Text, "JSON", EXTRA] = None
     concurrency: Annotated[Whole, "N", AT_ONCE, f"{DEFAULT_CONCURRENCY}; local: cores", range(1, 1025)] = None
     max_cost: Annotated[Number, "USD", CAP, "no cap"] = None
     prices: Annotated[File, "FILE", "Prices, in the form of data/prices.json.", "data/prices.json"] = None
@@ -115,12 +118,18 @@ class ModelOptions:
         reasks = ModelAgent.reasks if self.reasks is None else self.reasks
         try:
             if kind == LOCAL:
-                self.refuse(("judge_model", "base_url"), f"cannot stand beside --agent {LOCAL}")
+                self.refuse(
+                    ("judge_model", "base_url", "max_tokens", "extra_body"),
+                    f"cannot stand beside --agent {LOCAL}",
+                )
                 return local.local_agent(local.find_weights(self.model), version, reasks)
             if self.model is None:
                 raise InputError(f"--agent {OPENAI} needs --model, as in --model gpt-4o-mini")
             provider = calls.provider_label(self.base_url)
-            return ModelAgent(provider, version, self.model, judge_model=self.judge_model, reasks=reasks)
+            return ModelAgent(
+                provider, version, self.model, judge_model=self.judge_model, reasks=reasks,
+                max_tokens=self.max_tokens or ModelAgent.max_tokens, extra_body=self.extra_body or "",
+            )  # fmt: skip
         except ValidationError as error:
             raise InputError(first_fault(error)) from None
 
@@ -193,7 +202,7 @@ def refuse_others(given: ModelOptions, asked: ModelAgent | None, source: Path) -
         given.refuse(vars(given), f"is for a language model, and {source} has none")
         return
     here = asked.provider == local.PROVIDER
-    stated = ("judge_model", "prompts", "reasks", *(() if here else ("model",)))
+    stated = ("judge_model", "prompts", "reasks", "max_tokens", "extra_body", *(() if here else ("model",)))
     given.refuse(stated, f"is stated by {source}")
     offline = given.replay is not None or given.replay_only
     if not offline and not here and calls.provider_label(given.base_url) != asked.provider:
@@ -270,6 +279,7 @@ def say_calls(folder: Path) -> str:
         raise InputError(f"{folder / CALLS} is damaged: {error}") from None
     verdicts = ", {invalid_verdicts} of {verdicts} verdicts invalid" if total["verdicts"] else ""
     text = "{calls} answers ({reasks} asked again), {invalid_updates} belief updates invalid"
+    text += ", {loose_updates} read loosely" if total["loose_updates"] else ""
     return (text + verdicts + ", {prompt_tokens} + {completion_tokens} tokens").format(**total)
 
 
@@ -469,7 +479,8 @@ def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, A
         conditions, found = replay_run(Service(agent, answers), inputs)
         if found != manifest.result_hash:
             raise InputError(f"{run} does not come out of {file}: another result hash; nothing was written")
-        yield Header(note=note, inputs=inputs, result_hash=found), answers, conditions
+        stated = {"requests": manifest.requests} if manifest.requests else {}
+        yield Header(note=note, inputs=inputs, result_hash=found, **stated), answers, conditions
 
 
 def _write(out: Path, header: Any, answers: Answers, keys: Iterable[str], agent: ModelAgent) -> None:

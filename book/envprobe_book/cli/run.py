@@ -28,6 +28,7 @@ SUMMARY = {  # the columns of a run's summary, as people read it
     "probes": "{probes:.2f}", "useful": "{useful_probe_rate:.3f}", "onset": "{collapse_onset:.2f}",
     "never": "{onset_censored}", "result hash": "{result_hash:.12}",
 }  # fmt: skip
+READ = {"invalid": "{invalid_share:.3f}", "loose": "{loose_share:.3f}"}  # of a language model's updates
 
 STYLES = {  # verdicts, and their colours
     "holds": "green", "holds, other size": "cyan", "inconclusive": "yellow", "no effect": "yellow",
@@ -119,10 +120,9 @@ def run(
         options.print_json(rows)
     else:
         numbers = [{key: math.nan if value is None else value for key, value in row.items()} for row in rows]
-        conditions = (
-            [text.format(**row).replace("nan", "-") for text in SUMMARY.values()] for row in numbers
-        )
-        options.print_table("", [*SUMMARY][:3], [*SUMMARY][3:], conditions, width=200)
+        heads = SUMMARY if asked is None else SUMMARY | READ
+        conditions = ([text.format(**row).replace("nan", "-") for text in heads.values()] for row in numbers)
+        options.print_table("", [*heads][:3], [*heads][3:], conditions, width=200)
         acting = f"profile {inputs.profile}" if asked is None else f"model {asked.model}"
         ran = f"{counted(len(rows), 'condition')}, {counted(sum(row['n'] for row in rows), 'episode')}"
         typer.echo(f"{ran}, {inputs.regime}, {acting}: {out}")
