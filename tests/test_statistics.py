@@ -1,6 +1,5 @@
 """Statistics against naive twins, hand-worked values and SciPy."""
 
-import doctest
 import math
 import re
 
@@ -382,11 +381,6 @@ def test_exact_intervals_are_scipys(n, data, level):
     assert stats.exact_interval(n - successes, n, level)[1:3] == pytest.approx((1 - high, 1 - low), abs=1e-15)
     assert (stats.exact_interval(0, n).low, stats.exact_interval(n, n).high) == (0.0, 1.0)
     assert stats.exact_interval(0, n).high == pytest.approx(1 - 0.025 ** (1 / n), rel=1e-12)
-
-
-def test_examples_of_the_docstrings():
-    found = doctest.testmod(stats)
-    assert (found.failed, found.attempted) == (0, 4)
 
 
 @pytest.mark.parametrize(

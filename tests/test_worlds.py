@@ -84,7 +84,7 @@ def test_worlds_of_one_shape_are_told_apart_and_none_lacks_a_function():
     one, other = (World((name, name, 9), *given).record.dtype for name in ("one", "other"))
     assert one != other
     with pytest.raises(AttributeError, match="has no attribute 'wether'"):
-        worlds._of("wether")
+        worlds._own("wether")
 
 
 @pytest.mark.parametrize(("world", "protocol"), [(w, p) for w in WORLDS for p in PROTOCOLS])

@@ -91,6 +91,8 @@ def of_each(*functions: Callable[..., Any], otherwise: Callable[..., Any] = noth
 
 def _own(name: str, otherwise: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A function that goes to the one of this name in the world's module, or to what stands for it."""
+    if otherwise is None:
+        return _join(name, lambda module: getattr(module, name))
     return _join(name, lambda module: getattr(module, name, otherwise))
 
 
