@@ -121,7 +121,7 @@ def hash_rows(world: str, protocol: str) -> Rows:
     table = run_conditions(cells)
     rows = []
     for index, cell in enumerate(cells):
-        own = {name: column[table["cell"] == index] for name, column in table.items()}
+        own = {name: column[table["condition"] == index] for name, column in table.items()}
         seeds = seed_ranges(cell.default_seeds())
         rows.append([world, protocol, cell.policy.name, seeds, result_hash(own)])
     return rows

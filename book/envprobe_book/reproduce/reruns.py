@@ -39,8 +39,8 @@ def read_ledger(path: Path) -> dict[str, Any]:
     ranges, elsewhere = defaultdict[str, set[Run]](set), Counter[str]()
     for line in dict.fromkeys(lines) if lines else ():
         found = json.loads(line)
-        if "cell" in found:
-            ranges[found["cell"]].add((*found["seeds"], int(found["digest"], 16)))
+        if "condition" in found:
+            ranges[found["condition"]].add((*found["seeds"], int(found["digest"], 16)))
     for line in lines:
         found = json.loads(line)
         if "kind" in found:
