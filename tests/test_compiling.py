@@ -100,7 +100,7 @@ def run(package, kind="i8", *locked):
 
 def loaded(package):
     """Return a package's module that compiles, in this process."""
-    spec = importlib.util.spec_from_file_location("copied", package / "engine" / "compiling.py")
+    spec = importlib.util.spec_from_file_location("copied", package / "engine" / "numba_support.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -194,7 +194,7 @@ def test_editions_that_nobody_used_for_a_day_are_swept(tiny):
     (home / "factor.cpython-311.pyc").write_bytes(b"not ours")
     os.utime(home / "factor.cpython-311.pyc", (0, 0))
     own = module.cache_folder()
-    others = {path.name for path in home.glob("compiling.*.pyc")}  # Python's own, where it may write them
+    others = {path.name for path in home.glob("numba_support.*.pyc")}  # Python's own, where it may write them
     left = {path.name for path in home.iterdir()} - others
     assert left == {own.name, f"{module.OURS}young", "factor.cpython-311.pyc"}
 
@@ -204,9 +204,10 @@ OF_FEWER_WORLDS = {"act": 1, "lose": 1, "follow": 1, "_draw": 1}
 
 def entries():
     """Return every function that is compiled for Python to call."""
-    for path in PACKAGE.rglob("*.py"):
+    for path in (*PACKAGE.rglob("*.py"), *(ROOT / "book" / "envprobe_book").rglob("*.py")):
         if re.search(r"^@kernel$", path.read_text("utf-8"), re.MULTILINE):
-            name = path.relative_to(PACKAGE.parent).with_suffix("").as_posix().replace("/", ".")
+            root = PACKAGE.parent if path.is_relative_to(PACKAGE) else ROOT / "book"
+            name = path.relative_to(root).with_suffix("").as_posix().replace("/", ".")
             for one in vars(import_module(name)).values():
                 if isinstance(one, Dispatcher) and one.__module__ == name and one.stats.cache_path:
                     yield one
