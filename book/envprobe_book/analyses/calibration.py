@@ -345,4 +345,4 @@ def fit_record(
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
     """Write a profile's file; the same record gives the same bytes."""
-    path.write_text(json.dumps(simulate_logged, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
