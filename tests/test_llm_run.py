@@ -288,7 +288,7 @@ def test_a_store_says_what_was_asked_and_paid_and_what_each_cell_cost(undisturbe
     assert (condition["policy"], condition["questions"], condition["shared_usd"]) == ("simple", STEPS, 0)
     assert condition["usd"] == pytest.approx(stats["paid_usd"])
     assert call("store", "stats", store, "--run", undisturbed) == 0
-    assert capsys.readouterr().out.count("\ncell ") == 1
+    assert capsys.readouterr().out.count("\ncondition ") == 1
 
 
 def test_an_estimate_of_all_seeds_is_what_is_asked(store, capsys):

@@ -417,7 +417,7 @@ def stats(
     )
     for condition in conditions:
         shared = f", of it {dollars(condition['shared_usd'])} shared" if condition["shared_usd"] else ""
-        text = "condition      {world} {policy} {protocol}".format(**condition)
+        text = "condition {world} {policy} {protocol}".format(**condition)
         typer.echo(
             f"{text}: {counted(condition['questions'], 'question')}, {dollars(condition['usd'])}{shared}"
         )
