@@ -1,6 +1,7 @@
 """A small book, built once for all tests that open its pages, in whichever process they run; `conftest`
 makes its fixtures known."""
 
+import contextlib
 import functools
 import http.server
 import os
@@ -57,12 +58,19 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(scope="session")
-def server(html):
-    handler = functools.partial(Quiet, directory=str(html))
+@contextlib.contextmanager
+def serving(folder):
+    """The address of a server of a folder on the loopback, which ends with the block."""
+    handler = functools.partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         thread = threading.Thread(target=running.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{running.server_address[1]}"
         running.shutdown()
         thread.join()
+
+
+@pytest.fixture(scope="session")
+def server(html):
+    with serving(html) as address:
+        yield address

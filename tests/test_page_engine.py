@@ -1,19 +1,16 @@
 """The engine in a page, in Chromium: the same bits as in Python, for frozen and for random conditions."""
 
 import base64
-import functools
 import gzip
-import http.server
 import json
 import random
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
 
-from built_book import Quiet
+from built_book import serving
 from envprobe_book.page_engine import inline_page_engine, knobs, params_for, to_plain, write_page_engine
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.conditions import make_condition
@@ -315,13 +312,8 @@ def wanted():
 @pytest.fixture
 def serve(tmp_path):
     """The address of a server of the test's own folder."""
-    handler = functools.partial(Quiet, directory=str(tmp_path))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{running.server_address[1]}"
-        running.shutdown()
-        thread.join()
+    with serving(tmp_path) as address:
+        yield address
 
 
 def test_scripts_of_all_worlds_are_small(scripts):

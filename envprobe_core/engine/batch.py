@@ -146,7 +146,7 @@ class Trajectory:
 
     @classmethod
     def of(cls, params: Any, logs: Any, measures: Columns) -> Trajectory:
-        """The recording that scored logs [row, time] of a params hold."""
+        """The recording that scored logs [row, time] of a condition hold."""
         width, steps = int(params.world.fields), measures["steps"].astype(np.int64)
         accuracy = logs["accuracy"].copy()
         accuracy[np.arange(logs.shape[1])[None, :] > steps[:, None]] = np.nan
@@ -186,7 +186,7 @@ class EpisodeBatch:
     Attributes:
         condition, seeds: what is run, [row].
         params: the condition's numbers.
-        rule: a reader's policy, or `own.NOBODY`.
+        rule: a reader's policy, or `custom.NOBODY`.
         block: the episodes as they stand, [row]; a fork is a copy of its rows.
         logs: [row, time].
     """
@@ -284,7 +284,7 @@ def simulate_logged(
 def _run(
     condition: Condition, seeds: Ints, *, keep: bool, scores_all: bool = False, schedules: Ints | None = None
 ) -> tuple[Any, Any, Columns]:
-    """Run a condition; return its params, its logs, all of them or the last one, and its measures."""
+    """Run a condition; return its record, its logs, all of them or the last one, and its measures."""
     rule, params = rule_of(condition.policy.score), kernel_params(condition, scores_all=scores_all)
     logs = room_for_logs(condition.regime.horizon, len(seeds) if keep else 1)
     measures = new(records.MEASURES, len(seeds))
@@ -355,10 +355,10 @@ def walk(episodes: EpisodeBatch, decide: Callable[[], Ints]) -> None:
 
 
 def score(params: Any, recorded: Mapping[str, npt.NDArray[np.generic]]) -> Trajectory:
-    """Score episodes that were recorded before, under a params's rules.
+    """Score episodes that were recorded before, under a condition's rules.
 
     Args:
-        params: the record of a condition.
+        params: the condition's record (`kernel_params`).
         recorded: `belief` to `success` of a `Trajectory`.
     """
     rows, times, width = recorded["belief"].shape
@@ -398,7 +398,7 @@ def step_batch(
     measures: Any = NO_MEASURES,
     rule: Called = NOBODY,
 ) -> None:
-    """Take a block through some stages of a step (`loop.run`), with what these need.
+    """Take a block through some stages of a step (`kernel.run`), with what these need.
 
     Raises:
         BaseException: what a reader's policy raised.

@@ -1,7 +1,7 @@
 """Algorithm 1: one episode, from its first observation to its end.
 
 `run` plays episodes with the simulated agent. Whoever has another agent, or another policy, asks it for one
-stage of a step at a time (`running.Episodes`).
+stage of a step at a time (`batch.EpisodeBatch`).
 """
 
 import numpy as np
@@ -44,14 +44,14 @@ def run(stages, params, block, seeds, logs, schedules, fields, measures, own):
 
     Args:
         stages: a sum of stages.
-        params: the record of a condition (`running.setting_of`).
+        params: the record of a condition (`batch.kernel_params`).
         block: episodes, [row].
         seeds: [row].
         logs: [row, time], take what happens.
         schedules: [row, step], the fields that a replayed policy probes, or no steps.
         fields: [row], what is probed: decided here, or given to those who advance without a decision.
         measures: [row], filled in; without CLOSE they hold steps and success already.
-        own: a reader's policy (`own.rule_of`), or `own.NOBODY`.
+        own: a reader's policy (`custom.rule_of`), or `custom.NOBODY`.
 
     Returns:
         The row at which a reader's policy failed, or NONE.

@@ -1,8 +1,9 @@
 """The engine for a page: the functions that Numba compiles for this machine, as WebAssembly; no linker.
 
-LLVM makes both from one text (`compiling.Readable`), and llvmlite, which Numba needs anyhow, brings LLVM's
-WebAssembly target. LLVM's object file of one function is a module but for its export: data lie at address 0
-on, calls within the module are resolved, and memory, stack pointer and table are imports that the page gives.
+LLVM makes both from one text (`numba_support.Readable`), and llvmlite, which Numba needs anyhow, brings
+LLVM's WebAssembly target. LLVM's object file of one function is a module but for its export: data lie at
+address 0 on, calls within the module are resolved, and memory, stack pointer and table are imports that the
+page gives.
 """
 
 import contextlib
@@ -37,7 +38,7 @@ def module_of(world: str) -> bytes | None:
     r"""The WebAssembly module of a world; None, and one line that says why, where none can be made.
 
     It is kept beside the machine code, made anew whenever a source of the engine, this file, Numba or
-    llvmlite changes. It exports `run`, which takes what `loop.run` takes as Numba passes it on.
+    llvmlite changes. It exports `run`, which takes what `kernel.run` takes as Numba passes it on.
 
     >>> module_of("tooldag")[:4]
     b'\x00asm'
@@ -71,7 +72,7 @@ def say_none(why: str) -> None:
 
 
 def signature_of(world: str) -> tuple[Any, ...]:
-    """The types of `loop.run`'s arguments in a world, as Numba knows them."""
+    """The types of `kernel.run`'s arguments in a world, as Numba knows them."""
     numbers = np.zeros(1, np.int64)
     arguments = (
         kernel.WHOLE,
@@ -88,7 +89,7 @@ def signature_of(world: str) -> tuple[Any, ...]:
 
 
 def text_of_world(world: str) -> tuple[str, str]:
-    """The LLVM name of `loop.run` for a world, and the text of its module.
+    """The LLVM name of `kernel.run` for a world, and the text of its module.
 
     The text was kept when the machine code was made. Where it was not, as beside the code of another process
     that could not write, the world is compiled once more.

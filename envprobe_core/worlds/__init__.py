@@ -80,25 +80,26 @@ def stay(world, *given):
     return -1
 
 
-_joined: dict[str, tuple[ByWorld, Callable[[ModuleType], Any]]] = {}
+_joined: list[tuple[ByWorld, Callable[[ModuleType], Any]]] = []
+"""Every function that goes to a world's own, and how that is found in a world's module."""
 
 
 def of_each(*functions: Callable[..., Any], otherwise: Callable[..., Any] = nothing) -> Callable[..., Any]:
     """A function that goes to the world's own of these, one a world of the paper; others have `otherwise`."""
     named = dict(zip(WORLDS, functions, strict=True))
-    return _join(f"of_each {len(_joined)}", lambda module: named.get(module.NAME, otherwise))
+    return _join(lambda module: named.get(module.NAME, otherwise))
 
 
 def _own(name: str, otherwise: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A function that goes to the one of this name in the world's module, or to what stands for it."""
     if otherwise is None:
-        return _join(name, lambda module: getattr(module, name))
-    return _join(name, lambda module: getattr(module, name, otherwise))
+        return _join(lambda module: getattr(module, name))
+    return _join(lambda module: getattr(module, name, otherwise))
 
 
-def _join(name: str, find: Callable[[ModuleType], Any]) -> Callable[..., Any]:
+def _join(find: Callable[[ModuleType], Any]) -> Callable[..., Any]:
     joined = ByWorld()
-    _joined[name] = joined, find
+    _joined.append((joined, find))
     for module in MODULES.values():
         joined.add(kind_of(module.NAME), find(module))
     return joined.function
@@ -129,7 +130,7 @@ def register(module: ModuleType) -> None:
         text = inspect.getsource(module)
         base.EDITIONS[module.NAME] = hashlib.sha256(text.encode()).hexdigest()[:8]
     MODULES[module.NAME] = module
-    for joined, find in _joined.values():
+    for joined, find in _joined:
         joined.add(kind_of(module.NAME), find(module))
 
 

@@ -77,7 +77,7 @@
         return at;
       }
 
-      // Take the episodes through some stages, as `loop.run` does; arrays go as Numba passes them.
+      // Take the episodes through some stages, as `kernel.run` does; arrays go as Numba passes them.
       take(stages, at) {
         const { entry, measures, episode } = this.described;
         const one = (start, count, size) => [0, 0, BigInt(count), BigInt(size), start, BigInt(count), BigInt(size)];
