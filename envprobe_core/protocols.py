@@ -15,9 +15,9 @@ from envprobe_core.errors import InputError, look_up
 class Protocol:
     """One value per switch.
 
-    `rates`, `plans`, `sight` and `structure` act in the world (`worlds.base`), `accuracy` to `actions` in
+    `rates`, `instances`, `sight` and `structure` act in the world (`worlds.base`), `accuracy` to `actions` in
     the scores, `confident` in `measures.reports`, `threshold` and `seeds` in the condition, the others in the
-    loop; what loop and scores call them stands in `engine.batch.setting_of`.
+    loop; what loop and scores call them stands in `engine.batch.kernel_params`.
     """
 
     name: str
