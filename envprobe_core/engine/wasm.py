@@ -27,6 +27,10 @@ EXPORT = "run"
 TRIPLE = "wasm32-unknown-unknown"
 FEATURES = "+bulk-memory,+mutable-globals,+sign-ext,+nontrapping-fptoint"  # all browsers have them since 2021
 REFERENCES = ("NRT_incref", "NRT_decref")  # Numba's counters of arrays that it made; the engine makes none
+MESSAGES = (  # of Python's exceptions: no page can read them, and they name types by a process's own numbers
+    (r'^(@"?\.const\.(?:missing|pickledata)[^\n]* = internal constant )\[\d+ x i8\] c"[^"]*"', r'\1[1 x i8] c"\\00"'),
+    (r"^(@\.const\.picklebuf[^\n]*, i32 )\d+(?=, ptr @\.const\.pickledata)", r"\g<1>1"),
+)
 ABOUT_SECONDS = 4  # to make a module, on a machine of today
 MAGIC = b"\0asm\1\0\0\0"
 CUSTOM, EXPORTS, START, LINKING = 0, 7, 8, b"linking"  # sections by number; the last by its name
@@ -125,6 +129,8 @@ def webassembly(name: str, text: str) -> bytes:
         empty = rf"define linkonce_odr void @{function}(ptr %p) {{\n  ret void\n}}\n"
         whole = rf"^define [^\n]*@{function}\(.*?^}}\n"
         text = re.sub(whole, empty, text, count=1, flags=re.M | re.S)
+    for wordy, empty in MESSAGES:
+        text = re.sub(wordy, empty, text, flags=re.M)
     text = re.sub(r"^(@.* = )common ", r"\1internal ", text, flags=re.M)  # WebAssembly knows none
     text = re.sub(r'^target (datalayout|triple) = ".*"\n', "", text, flags=re.M)
     llvm.initialize_all_targets()
