@@ -1,8 +1,9 @@
-"""Sphinx extension: the engine for the pages that ask for it, and for no other.
+"""Sphinx extension: the engine for the pages that ask for it, and live figures where there are any.
 
 A page asks by an element with the attribute ``data-engine``. It loads ``_static/page-engine.js``, one file
-for the whole book; a world's module lies beside it and is loaded when the page first runs that world. Where
-this machine can make no engine, pages keep what is printed.
+for the whole book; a world's module lies beside it and is loaded when the page first runs that world. A page
+with a figure of `envprobe_book.live_figures` loads that package's scripts too. Where this machine can make no
+engine, pages keep what is printed.
 """
 
 import re
@@ -11,12 +12,15 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from envprobe_book.live_figures import scripts as live_figures
 from envprobe_book.page_engine import HERE, SCRIPT, write_page_engine
 from envprobe_book.reproduce.sections import file_digest
 from envprobe_core.engine.numba_support import EDITION
 
 FIRST = 690  # before the scripts that use it
+AFTER_THE_ENGINE = 695
 _ASKS = re.compile(r"<[^>]*\sdata-engine\b")
+_LIVE = re.compile(r'<[^>]*\sclass="[^"]*\blive-(?:figure|plane)\b')
 
 
 def add_engine(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
@@ -26,13 +30,23 @@ def add_engine(app: Sphinx, pagename: str, templatename: str, context: dict[str,
     written = app.env.temp_data.get(SCRIPT)
     if written is None:
         written = app.env.temp_data[SCRIPT] = bool(write_page_engine(Path(app.outdir) / "_static"))
-    if written:
-        app.add_js_file(SCRIPT, priority=FIRST, loading_method="defer")
+    if not written:
+        return
+    app.add_js_file(SCRIPT, priority=FIRST, loading_method="defer")
+    if _LIVE.search(context["body"]):
+        target = Path(app.outdir) / "_static" / live_figures.SCRIPT
+        text = live_figures.front_end()
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            target.write_text(text, encoding="utf-8")
+        app.add_js_file(live_figures.SCRIPT, priority=AFTER_THE_ENGINE, loading_method="defer")
+        for sheet in live_figures.STYLES:
+            app.add_css_file(sheet)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     # a changed engine is a reason to write the pages again
-    app.add_config_value("page_engine", f"{EDITION} {file_digest(HERE, ['*.js', '*.py'])}", "html")
+    digests = [file_digest(folder, ["*.js", "*.py"]) for folder in (HERE, live_figures.HERE)]
+    app.add_config_value("page_engine", " ".join([EDITION, *digests]), "html")
     app.connect("html-page-context", add_engine)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

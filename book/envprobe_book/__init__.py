@@ -1,6 +1,6 @@
 """The package that makes pages of the core's results: claims, analyses, sections, figures, widgets, commands.
 
-Its verbs, beside those of the core, are `judge`, `table`, `draw`, `interact`, `conclude`, `guess` and
+Its verbs, beside those of the core, are `judge`, `table`, `draw`, `live`, `conclude`, `guess` and
 `take_away`.
 """
 
@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "judge": "claims.judge", "table": "pages.table", "draw": "pages.draw", "interact": "pages.interact",
+    "judge": "claims.judge", "table": "pages.table", "draw": "pages.draw", "live": "live_figures.figure",
     "conclude": "pages.markup", "guess": "pages.markup", "take_away": "pages.markup",
 }  # fmt: skip
 

@@ -6,8 +6,8 @@
 //   ready(world)                                  a promise: the world can be run
 //   run(conditions, seeds, {signal, onprogress, logs})
 //                                                 a promise of one object a condition: {measure: typed array,
-//                                                 [row]}, `digest` a BigUint64Array; with `logs` also what
-//                                                 happened, see `logsOf`
+//                                                 [row]}, `digest` a BigUint64Array; with `logs` (true, or
+//                                                 a list of names) also what happened, see `logsOf`
 //   play(condition, seed)                         the same of one episode, with its logs
 //   episodes(condition, seeds)                    a promise of episodes that the page takes step by step
 //   setting(condition)                            a promise of the record's bytes
@@ -127,13 +127,15 @@
 
       // What happened: of each name {values: a typed array, shape: [row, time] or [row, time, field]}, t = 0..H.
       // Behind an episode's end it is empty: 0, WAIT, NONE, NaN (as of `running.Trajectory`).
-      logsOf(at, columns) {
+      // Given a list of names, these alone.
+      logsOf(at, columns, names) {
         const { entry, byField, reads } = this.described;
         const view = new DataView(this.memory.buffer);
         const fields = Number(view.getBigInt64(at.setting + reads.fields, true));
         const slots = view.getInt8(at.setting + reads.by_slots) === 1;
         const logs = {};
         for (const [name, { at: offset, type }] of Object.entries(entry.parts)) {
+          if (Array.isArray(names) && !names.includes(name)) continue;
           const width = byField.includes(name) ? fields : 1;
           const { array, read, size } = KINDS[type];
           const values = new array(at.n * (at.horizon + 1) * width);
@@ -145,8 +147,8 @@
           const shape = [at.n, at.horizon + 1];
           logs[name] = { values, shape: byField.includes(name) ? [...shape, fields] : shape };
         }
-        const { values } = logs.accuracy;
-        for (let row = 0; row < at.n; row++) {
+        const { values } = logs.accuracy ?? {};
+        for (let row = 0; values && row < at.n; row++) {
           const begin = row * (at.horizon + 1);
           if (slots) values[begin] = NaN;
           for (let t = columns.steps[row] + 1; t <= at.horizon; t++) values[begin + t] = NaN;
@@ -165,7 +167,7 @@
         const at = this.lay(setting, seeds, { rows: logs ? seeds.length : 1, blocks: 1, schedules });
         this.take(whole, at);
         const columns = this.columns(at);
-        return logs ? { columns, logs: this.logsOf(at, columns) } : { columns };
+        return logs ? { columns, logs: this.logsOf(at, columns, logs) } : { columns };
       }
     }
 
@@ -560,7 +562,7 @@
     if (signal?.aborted) throw overtaken();
     const each = seeds && seeds.each;
     const jobs = conditions.map((condition, i) => {
-      const task = taskOf(condition, logs);
+      const task = taskOf(condition, logs === true);
       return { ...task, seeds: seedsOf(each ? each[i] : seeds, task.seeds) };
     });
     const total = jobs.reduce((sum, job) => sum + job.seeds.length, 0);

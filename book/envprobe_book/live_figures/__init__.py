@@ -1,0 +1,12 @@
+"""Figures under the reader's hand: described once as data, drawn by Python and by the page alike.
+
+`live` makes one from estimates: `mean` of a policy, `gain` over another, `shift` of a gain, `track` over
+time, `fixed` for a number that nobody moves.
+The scripts beside the modules do the same in a page: `estimates.js` finds the numbers, `draw.js` draws them,
+`bar.js` holds budget and threshold for all figures of a page, `live.js` joins the three.
+"""
+
+from envprobe_book.live_figures.estimates import Estimate, fixed, gain, mean, shift, track
+from envprobe_book.live_figures.figure import LiveFigure, live
+
+__all__ = ["Estimate", "LiveFigure", "fixed", "gain", "live", "mean", "shift", "track"]

@@ -1,0 +1,225 @@
+// Estimates in a page: what `estimates.py` beside this file says as data, found by the engine of the page.
+//
+// A classic script, after engine.js and statistics.js. It makes `EnvProbe.estimates`:
+//
+//   evaluate(estimates, setting, {seeds, resamples, quick, signal})
+//       a promise of {value, low, high} for each; of a track arrays, with `t`. With `quick`, intervals come
+//       from so few resamples that a slider can be followed.
+//   conditionOf(arm, world, setting)
+//       the condition of an arm: its own words, and the setting's where it has none
+//
+// Conditions that ran are kept, so that a figure runs only what a knob has changed.
+(() => {
+  "use strict";
+
+  const { engine, statistics } = globalThis.EnvProbe;
+  const KNOBS = ["budget", "threshold", "regime", "profile", "protocol"];
+  const KEPT = 600; // conditions
+  const MIN_UNITS = 10; // as `comparing.MIN_UNITS`
+  const MIN_RUNNING = 10; // as `statistics.MIN_RUNNING`
+  const QUICK = 6e6; // draws in all of a figure that is moved
+  const FEWEST = 200; // resamples
+  const SLICE = 12; // milliseconds of arithmetic before the page may breathe
+  const MEASURE = /^([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?$/;
+  const kept = new Map();
+
+  function conditionOf(arm, world, setting) {
+    const condition = { world };
+    for (const knob of KNOBS) if (setting[knob] !== undefined && setting[knob] !== null) condition[knob] = setting[knob];
+    Object.assign(condition, arm);
+    const known = engine.names();
+    const policy = known.policies[condition.policy];
+    if (policy && policy.threshold === null) delete condition.threshold;
+    const horizon = condition.horizon ?? known.regimes[condition.regime ?? "S2"]?.horizon;
+    if (condition.budget > horizon) condition.budget = horizon; // of a regime that is shorter than the bar's
+    return condition;
+  }
+
+  const keyOf = (condition, seeds, logged) => JSON.stringify([condition, seeds, logged]);
+
+  // Run what is not kept; a map of columns by key.
+  async function columnsOf(wanted, seeds, signal) {
+    const found = new Map();
+    for (const logged of [false, true]) {
+      const missing = new Map();
+      for (const [key, one] of wanted) {
+        if (one.logged !== logged) continue;
+        if (kept.has(key)) found.set(key, touched(key));
+        else missing.set(key, one.condition);
+      }
+      if (missing.size === 0) continue;
+      const logs = logged && ["accuracy"];
+      const ran = await engine.run([...missing.values()], seeds, { signal, logs });
+      [...missing].forEach(([key, condition], i) => {
+        const columns = { ...ran[i], ...constants(condition) };
+        found.set(key, columns);
+        keep(key, columns);
+      });
+    }
+    return found;
+  }
+
+  // What `run` says of a condition beside what it measures.
+  function constants(condition) {
+    const known = engine.names();
+    const regime = known.regimes[condition.regime?.name ?? condition.regime ?? "S2"];
+    const horizon = condition.horizon ?? regime.horizon;
+    return { horizon, budget: condition.budget ?? known.budgets[horizon] };
+  }
+
+  function touched(key) {
+    const columns = kept.get(key);
+    kept.delete(key);
+    kept.set(key, columns);
+    return columns;
+  }
+
+  function keep(key, columns) {
+    kept.set(key, columns);
+    if (kept.size > KEPT) kept.delete(kept.keys().next().value); // the one that was not asked for longest
+  }
+
+  // A measure of some episodes, [row]; NaN where it is undefined. As `comparing.measured`.
+  function measured(text, columns) {
+    const parts = MEASURE.exec(text);
+    if (!parts) throw new Error(`The measure ${JSON.stringify(text)} cannot be read.`);
+    const [, name, sign, other] = parts;
+    const column = (which) => {
+      const own = columns[which];
+      if (own === undefined) throw new Error(`The page's engine measures no ${which}.`);
+      return typeof own === "number" ? new Float64Array(columns.digest.length).fill(own) : Float64Array.from(own, Number);
+    };
+    const left = column(name);
+    if (!sign) return left;
+    const isNumber = /\d/.test(other[0]);
+    const right = isNumber ? null : column(other);
+    return left.map((one, row) => {
+      const value = isNumber && Number.isNaN(one) ? Infinity : one;
+      const against = isNumber ? Number(other) : right[row];
+      if (sign === "/") return against > 0 ? value / against : NaN;
+      if (sign === "-") return value - against;
+      if (Number.isNaN(value) || Number.isNaN(against)) return NaN;
+      return Number(sign === "<" ? value < against : value > against);
+    });
+  }
+
+  const NOTHING = { value: NaN, low: NaN, high: NaN };
+
+  function meanOf(values, labels, isSuccess, resamples) {
+    const known = [...values.keys()].filter((row) => !Number.isNaN(values[row]));
+    if (known.length === 0) return NOTHING;
+    const own = known.map((row) => values[row]);
+    if (isSuccess) return statistics.wilson(own.reduce((sum, value) => sum + value, 0), own.length);
+    const strata = known.map((row) => labels[row]);
+    const one = strata.every((label) => label === strata[0]);
+    return statistics.meanInterval(own, { strata: one ? null : strata, resamples });
+  }
+
+  // The differences of pairs, 0 where one side is unknown, and which pairs count, [row] each.
+  function differences(one, other, scale) {
+    const top = new Float64Array(one.length), counts = new Float64Array(one.length);
+    one.forEach((value, row) => {
+      const each = value - other[row];
+      if (Number.isNaN(each)) return;
+      top[row] = scale * each;
+      counts[row] = 1;
+    });
+    return [top, counts];
+  }
+
+  const total = (values) => values.reduce((sum, value) => sum + value, 0);
+
+  function gainOf([one, other], labels, scale, resamples) {
+    const [top, counts] = differences(one, other, scale);
+    if (total(counts) < MIN_UNITS) return NOTHING;
+    const { mean, low, high } = statistics.clusteredRate(top, counts, { strata: labels, resamples });
+    return { value: mean, low, high };
+  }
+
+  // The change of a gain; a resample draws the same seeds on both sides.
+  function shiftOf(arms, labels, scale, resamples) {
+    const columns = [...differences(arms[0], arms[1], scale), ...differences(arms[2], arms[3], scale)];
+    if (total(columns[1]) < MIN_UNITS || total(columns[3]) < MIN_UNITS) return NOTHING;
+    const [over, under, before, below] = columns.map((column) => statistics.fsum(column));
+    const draws = columns.map((column) => statistics.bootstrapMeans(column, { strata: labels, resamples }));
+    const places = [...draws[0].keys()].filter((r) => draws[1][r] > 0 && draws[3][r] > 0);
+    const changes = Float64Array.from(places, (r) => draws[0][r] / draws[1][r] - draws[2][r] / draws[3][r]);
+    const [low, high] = statistics.percentileInterval(changes);
+    return { value: over / under - before / below, low, high };
+  }
+
+  // The mean at each step over the episodes that still run.
+  function trackOf({ values, shape: [rows, times] }, resamples) {
+    const found = { t: [], value: [], low: [], high: [] };
+    for (let t = 0; t < times; t++) {
+      const track = Float64Array.from({ length: rows }, (_, row) => values[row * times + t]);
+      const counts = track.map((value) => (Number.isNaN(value) ? 0 : 1));
+      const shown = total(counts) >= Math.min(MIN_RUNNING, rows);
+      const top = track.map((value) => (Number.isNaN(value) ? 0 : value));
+      const rate = shown ? statistics.clusteredRate(top, counts, { resamples }) : { mean: NaN, low: NaN, high: NaN };
+      found.t.push(t);
+      found.value.push(rate.mean);
+      found.low.push(rate.low);
+      found.high.push(rate.high);
+    }
+    return found;
+  }
+
+  function foundOf({ statistic, measure, worlds, scale, keys, found }, columns, resamples) {
+    if (statistic === "fixed") return found;
+    if (statistic === "track") return trackOf(columns.get(keys[0][0]).logs.accuracy, resamples);
+    const arms = keys.map((own) => own.map((key) => measured(measure, columns.get(key))));
+    const labels = worlds.flatMap((_, place) => Array(arms[0][place].length).fill(place));
+    const joined = arms.map((own) => Float64Array.from(own.flatMap((values) => [...values])));
+    if (statistic === "mean") return meanOf(joined[0], labels, measure === "success", resamples);
+    if (statistic === "gain") return gainOf(joined, labels, scale, resamples);
+    return shiftOf(joined, labels, scale, resamples);
+  }
+
+  const breath = () => new Promise((resolve) => setTimeout(resolve));
+
+  // Resamples of a figure that is moved: the more it draws, the fewer.
+  function quickly(asked, columns, resamples) {
+    const units = ({ statistic, keys }) => {
+      if (statistic === "fixed") return 0;
+      const own = keys.flat().map((key) => columns.get(key));
+      const episodes = own.reduce((sum, { digest }) => sum + digest.length, 0);
+      return statistic === "track" ? episodes * (own[0].logs.accuracy.shape[1]) : episodes;
+    };
+    const all = asked.reduce((sum, one) => sum + units(one), 0);
+    return Math.min(resamples, Math.max(FEWEST, Math.floor(QUICK / Math.max(1, all))));
+  }
+
+  async function evaluate(estimates, setting, options = {}) {
+    const { seeds = "default", resamples = statistics.RESAMPLES, quick = false, signal = null } = options;
+    const wanted = new Map();
+    await Promise.all([...new Set(estimates.flatMap(({ worlds }) => worlds))].map(engine.ready));
+    const asked = estimates.map((estimate) => {
+      const logged = estimate.statistic === "track";
+      const keys = estimate.arms.map((arm) =>
+        estimate.worlds.map((world) => {
+          const condition = conditionOf(arm, world, setting);
+          const key = keyOf(condition, seeds, logged);
+          wanted.set(key, { condition, logged });
+          return key;
+        }),
+      );
+      return { ...estimate, keys };
+    });
+    const columns = await columnsOf(wanted, seeds, signal);
+    const draws = quick ? quickly(asked, columns, resamples) : resamples;
+    const found = [];
+    let begun = performance.now();
+    for (const one of asked) {
+      if (performance.now() - begun > SLICE) {
+        await breath();
+        begun = performance.now();
+      }
+      if (signal?.aborted) throw new DOMException("Overtaken by a later setting.", "AbortError");
+      found.push(foundOf(one, columns, draws));
+    }
+    return { found, resamples: draws };
+  }
+
+  globalThis.EnvProbe.estimates = { evaluate, conditionOf, measured };
+})();

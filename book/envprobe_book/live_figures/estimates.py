@@ -1,0 +1,233 @@
+"""What a figure's values are, as data: a statistic of a measure, over policies, worlds and seeds.
+
+An `Estimate` says it, and Python and a page find the same number for it: Python by `evaluate`, which runs the
+core and its statistics, a page by `estimates.js` beside this module, which asks the engine that the page
+carries. What an arm leaves open (budget, threshold, regime, profile, protocol) is the setting's, and that is
+what a reader moves.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from envprobe_book.page_engine.settings import from_plain
+from envprobe_core.comparing import MIN_UNITS, SHARE, STRATA, columns_read, measured
+from envprobe_core.conditions import Condition, read_seeds
+from envprobe_core.engine.batch import Columns, simulate, simulate_logged
+from envprobe_core.policies import find_policy
+from envprobe_core.statistics import (
+    RESAMPLES,
+    bootstrap_means,
+    clustered_rate,
+    mean_intervals,
+    mean_track,
+    percentile_interval,
+    wilson,
+)
+from envprobe_core.worlds.base import Floats, Ints
+
+Plain = Mapping[str, Any]
+Found = dict[str, Any]
+"""`value low high` of an estimate; of a track arrays [time], with `t`."""
+NOTHING: Found = {"value": math.nan, "low": math.nan, "high": math.nan}
+KNOBS = ("budget", "threshold", "regime", "profile", "protocol")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value of a figure.
+
+    Attributes:
+        statistic: `mean` of one arm, `gain` of an arm over a reference in pairs of equal world and seed,
+            `shift`, a gain minus another one, or `track`, a mean at each step.
+        measure: as in `comparing.measured`; of a track, what `mean_track` averages.
+            `fixed` is a number that nobody moves.
+        arms: plain conditions without a world, one, two, four or one of them: (arm, reference), and of a
+            shift those after the turn and those before it.
+        worlds: whose episodes are pooled.
+        found: of what is fixed.
+    """
+
+    statistic: str
+    measure: str
+    arms: tuple[Plain, ...]
+    worlds: tuple[str, ...]
+    found: Plain | None = None
+
+    @property
+    def scale(self) -> float:
+        """What the statistic is multiplied with: differences of shares are told in points."""
+        return 100.0 if self.statistic in ("gain", "shift") and SHARE.fullmatch(self.measure) else 1.0
+
+    def as_data(self) -> dict[str, Any]:
+        """The estimate as a page is given it."""
+        arms, worlds = [dict(arm) for arm in self.arms], list(self.worlds)
+        said = {"statistic": self.statistic, "measure": self.measure, "arms": arms, "worlds": worlds}
+        return said | {"scale": self.scale} | ({"found": dict(self.found)} if self.found else {})
+
+
+def _worlds(given: str | Iterable[str]) -> tuple[str, ...]:
+    """The worlds of a stratum's name, of one world's, or of several."""
+    return STRATA.get(given, (given,)) if isinstance(given, str) else tuple(given)
+
+
+def mean(
+    policy: str, measure: str = "accuracy", worlds: str | Iterable[str] = "combined", **own: Any
+) -> Estimate:
+    """The mean of a measure of one policy; `own` is what no reader moves, such as `protocol`.
+
+    >>> mean("simple", "success", "procedural", protocol="paper").worlds
+    ('tooldag',)
+    """
+    return Estimate("mean", measure, ({"policy": policy, **own},), _worlds(worlds))
+
+
+def gain(
+    arm: str, reference: str, measure: str = "accuracy", worlds: str | Iterable[str] = "combined", **own: Any
+) -> Estimate:
+    """What an arm is ahead of a reference, in points where the measure is a share.
+
+    >>> gain("simple", "periodic", protocol="released").scale
+    100.0
+    """
+    return Estimate(
+        "gain", measure, tuple({"policy": one, **own} for one in (arm, reference)), _worlds(worlds)
+    )
+
+
+def shift(arm: str, reference: str, after: Plain, before: Plain, **named: Any) -> Estimate:
+    """What a gain changes by when the setting turns from `before` to `after`.
+
+    >>> len(shift("simple", "periodic", {"protocol": "paper:clock=stands"}, {"protocol": "paper"}).arms)
+    4
+    """
+    pairs = (gain(arm, reference, **named, **dict(side)) for side in (after, before))
+    one, other = pairs
+    return Estimate("shift", one.measure, one.arms + other.arms, one.worlds)
+
+
+def track(policy: str, world: str, **own: Any) -> Estimate:
+    """The accuracy at each step of one policy in one world.
+
+    >>> track("simple", "tooldag", protocol="paper").statistic
+    'track'
+    """
+    return Estimate("track", "track", ({"policy": policy, **own},), (world,))
+
+
+def fixed(value: float, low: float = math.nan, high: float = math.nan) -> Estimate:
+    """A number that stays as it is beside those that move, such as one that the paper prints.
+
+    >>> fixed(6.1, 4.0, 8.2).found
+    {'value': 6.1, 'low': 4.0, 'high': 8.2}
+    """
+    return Estimate("fixed", "", (), (), {"value": value, "low": low, "high": high})
+
+
+def condition_of(arm: Plain, world: str, setting: Plain) -> Condition:
+    """The condition of an arm in a world: its own words, and the setting's where it has none.
+
+    >>> condition_of({"policy": "periodic"}, "tooldag", {"budget": 3, "threshold": 2.0}).budget
+    3
+    """
+    plain = {name: setting[name] for name in KNOBS if setting.get(name) is not None} | dict(arm)
+    if not find_policy(plain["policy"]).has_threshold:
+        plain.pop("threshold", None)
+    return from_plain(plain | {"world": world})
+
+
+def evaluate(
+    estimates: Iterable[Estimate], setting: Plain, seeds: str = "default", resamples: int = RESAMPLES
+) -> list[Found]:
+    """The values of estimates at a setting, each condition run once.
+
+    Raises:
+        InputError: for an unknown name, or a value that a condition refuses.
+
+    >>> ahead = gain("simple", "periodic", worlds="procedural", protocol="paper")
+    >>> round(evaluate([ahead], {"budget": 7, "threshold": 1.5}, "0:40")[0]["value"], 2)
+    -0.46
+    """
+    asked, given = list(estimates), read_seeds(seeds)
+    run: dict[Any, Columns] = {}
+
+    def columns(arm: Plain, world: str, *, logged: bool) -> Columns:
+        condition = condition_of(arm, world, setting)
+        key = (condition.policy, *condition.key.values(), logged)
+        if key not in run:
+            own = condition.default_seeds() if given is None else given
+            if logged:
+                run[key] = {"track": simulate_logged(condition, own, scores_all=False).accuracy}
+            else:
+                found = simulate(condition, own)
+                same = {"budget": condition.budget_in_force, "horizon": condition.regime.horizon}
+                run[key] = found | {name: np.full(len(own), value) for name, value in same.items()}
+        return run[key]
+
+    return [_found(one, columns, resamples) for one in asked]
+
+
+def _found(estimate: Estimate, columns: Any, resamples: int) -> Found:
+    if estimate.found is not None:
+        return dict(estimate.found)
+    if estimate.statistic == "track":
+        table = columns(estimate.arms[0], estimate.worlds[0], logged=True)["track"]
+        found = mean_track(table, resamples)
+        return {"t": found["t"], "value": found["accuracy"], "low": found["low"], "high": found["high"]}
+    values = [
+        [_measure(estimate.measure, columns(arm, world, logged=False)) for world in estimate.worlds]
+        for arm in estimate.arms
+    ]
+    labels = np.repeat(np.arange(len(estimate.worlds)), [len(own) for own in values[0]])
+    arms = [np.concatenate(own) for own in values]
+    if estimate.statistic == "mean":
+        return _mean(arms[0], labels, estimate.measure == "success", resamples)
+    if estimate.statistic == "gain":
+        top, counts = _differences(*arms, estimate.scale)
+        if counts.sum() < MIN_UNITS:
+            return NOTHING
+        rate = clustered_rate(top, counts, labels, resamples=resamples)
+        return {"value": rate.mean, "low": rate.low, "high": rate.high}
+    return _shift(arms, labels, estimate.scale, resamples)
+
+
+def _measure(text: str, table: Columns) -> Floats:
+    """A measure of some episodes, [row]; see `measured`."""
+    read = {name: np.asarray(table[name], dtype=np.float64) for name in columns_read([text])}
+    return np.asarray(measured(text, read.__getitem__), dtype=np.float64)
+
+
+def _mean(values: Floats, labels: Ints, is_success: bool, resamples: int) -> Found:
+    """The mean of the values that are known; success has Wilson's interval, as in `summarize`."""
+    known = ~np.isnan(values)
+    values, labels = values[known], labels[known]
+    if not len(values):
+        return NOTHING
+    if is_success:
+        share = wilson(int(values.sum()), len(values))
+        return {"value": share.value, "low": share.low, "high": share.high}
+    strata = labels if len(set(labels.tolist())) > 1 else None
+    found = mean_intervals(values[:, None], strata, resamples=resamples)
+    return dict(zip(("value", "low", "high"), (float(own[0]) for own in found), strict=True))
+
+
+def _differences(one: Floats, other: Floats, scale: float) -> tuple[Floats, Floats]:
+    """The differences of pairs, 0 where one side is unknown, and which pairs count, [row] each."""
+    each = one - other
+    known = ~np.isnan(each)
+    return scale * np.where(known, each, 0.0), known.astype(float)
+
+
+def _shift(arms: list[Floats], labels: Ints, scale: float, resamples: int) -> Found:
+    """The change of a gain; a resample draws the same seeds on both sides."""
+    columns = np.stack([*_differences(*arms[:2], scale), *_differences(*arms[2:], scale)], axis=1)
+    if min(columns[:, 1].sum(), columns[:, 3].sum()) < MIN_UNITS:
+        return NOTHING
+    sums = [math.fsum(column) for column in columns.T.tolist()]
+    draws = bootstrap_means(columns, labels, resamples=resamples)
+    draws = draws[(draws[:, 1] > 0) & (draws[:, 3] > 0)]
+    low, high = percentile_interval(draws[:, 0] / draws[:, 1] - draws[:, 2] / draws[:, 3])
+    return {"value": sums[0] / sums[1] - sums[2] / sums[3], "low": float(low), "high": float(high)}

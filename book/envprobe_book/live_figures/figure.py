@@ -1,0 +1,262 @@
+"""One verb for figures under the reader's hand: `live` describes a figure once, as data.
+
+From the description Python makes the static figure, and a page the live one (`live.js`), with the same
+digits at the page's own values. JupyterLab shows the same front end as the book.
+"""
+
+import html
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from envprobe_book.analyses import nondominated
+from envprobe_book.live_figures.estimates import Estimate, Found, evaluate
+from envprobe_book.live_figures.readings import Reading
+from envprobe_book.live_figures.scripts import lab_widget
+from envprobe_book.pages.draw import PROTOCOL_DASHES, draw
+from envprobe_book.pages.figures import POLICY_STYLES, Drawing, policy_title, titled
+from envprobe_core.conditions import find_profile, find_regime, is_whole
+from envprobe_core.errors import InputError
+from envprobe_core.policies import THRESHOLD
+from envprobe_core.protocols import in_words
+from envprobe_core.statistics import RESAMPLES
+
+Row = Mapping[str, Any]
+OWN = -1  # as a budget: the regime's
+HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of four terms of at most 1
+LABELS = ("panel", "name", "series")
+BOTH = ("points", "frontier")  # whose marks have two values
+
+
+@dataclass
+class LiveFigure:
+    """A figure of estimates; a notebook's last expression.
+
+    Attributes:
+        kind: as `draw` takes it.
+        name: a name no other figure of the page has.
+        rows: one an estimate: `value`, of points also `x`, and its labels `panel name series`; what the paper
+            prints in `printed` and `printed_x`; of a frontier, whether it is `competing` (by default it is).
+        setting: the page's budget, threshold, regime and profile, from which a reader moves.
+        moves: what of it a reader may move here.
+    """
+
+    kind: str
+    name: str
+    rows: Sequence[Row]
+    setting: Mapping[str, Any]
+    seeds: str
+    resamples: int
+    look: Mapping[str, Any]
+    moves: tuple[str, ...]
+    _found: list[dict[str, Found]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Run what the figure shows."""
+        parts = [(row, part) for row in self.rows for part in ("value", "x") if part in row]
+        found = iter(evaluate([row[part] for row, part in parts], self.setting, self.seeds, self.resamples))
+        self._found = [{part: next(found) for part in ("value", "x") if part in row} for row in self.rows]
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """What the figure shows: a row an estimate, or a step of a track.
+
+        Labels, then `value low high`, of points also `x x_low x_high`, and what is printed.
+        """
+        rows: list[dict[str, Any]] = []
+        for row, found in zip(self.rows, self._found, strict=True):
+            labels = {name: row.get(name, "") for name in LABELS}
+            printed = {f"printed_{part}": row[key] for part, key in _PRINTED if row.get(key) is not None}
+            own = found["value"]
+            if row["value"].statistic == "track":
+                steps = zip(own["t"], own["value"], own["low"], own["high"], strict=True)
+                rows += [
+                    labels | dict(zip(("t", "value", "low", "high"), step, strict=True)) for step in steps
+                ]
+                continue
+            values = {"value": own["value"], "value_low": own["low"], "value_high": own["high"]}
+            if "x" in found:
+                other = found["x"]
+                values |= {"x": other["value"], "x_low": other["low"], "x_high": other["high"]}
+                values["competing"] = row.get("competing", True)
+            rows.append(labels | values | printed)
+        frame = pd.DataFrame(rows)
+        if self.kind == "frontier":
+            frame["nondominated"] = False
+            for _, part in frame[frame["competing"]].groupby("panel", sort=False):
+                frame.loc[part.index, "nondominated"] = nondominated(part[["x", "value"]])
+        return frame
+
+    def at(self, **labels: str) -> Reading:
+        """The estimate whose labels these are, for a condition or a number in a sentence.
+
+        Raises:
+            InputError: if not exactly one row has them.
+        """
+        own = [
+            place
+            for place, row in enumerate(self.rows)
+            if all(row.get(name) == value for name, value in labels.items())
+        ]
+        if len(own) != 1:
+            raise InputError(f"{self.name}: {len(own)} rows have {labels}; one is accepted")
+        return Reading(self.name, own[0], self._found[own[0]])
+
+    @cached_property
+    def drawing(self) -> Drawing:
+        """The figure at the page's values, as `draw` makes it."""
+        look, frame = self.look, self.frame
+        by_step = "t" in frame
+        across = "t" if by_step else "x" if self.kind in BOTH else "name"
+        ends = {"value_low": "low", "value_high": "high"} if not by_step else {}
+        return draw(
+            self.kind,
+            frame.rename(columns={} if self.kind in BOTH else ends),
+            self.name,
+            "value",
+            x=across,
+            panels="panel" if frame["panel"].any() else "",
+            series="series" if frame["series"].any() else "",
+            label=look["label"],
+            across=look["across"],
+            line=look["line"],
+            limits=look["limits"],
+            columns=look["columns"],
+            about=look["about"],
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """The figure as a page is given it: how it looks, its estimates, and their values as printed here."""
+        rows = []
+        for row, found in zip(self.rows, self._found, strict=True):
+            told = {name: _text(row.get(name, "")) for name in ("panel", "name")}
+            told |= {"series": str(row.get("series", "")), "competing": row.get("competing", True)}
+            told |= {f"printed_{part}": _plain(row.get(key)) for part, key in _PRINTED}
+            told |= {part: row[part].as_data() for part in found}
+            rows.append(told | {"found": _plain(found)})
+        look = dict(self.look) | {"label": _text(self.look["label"]), "across": _text(self.look["across"])}
+        said = {"kind": self.kind, "name": self.name, "series": _series(self.rows), "rows": rows}
+        return look | said | {
+            "setting": dict(self.setting), "moves": list(self.moves), "seeds": self.seeds,
+            "resamples": self.resamples,
+        }  # fmt: skip
+
+    def page_html(self) -> str:
+        """The figure in a page: the static one, which a script replaces, and the description."""
+        data = json.dumps(self.as_data(), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+        return (
+            f'<div class="live-figure" data-engine id="{html.escape(self.name)}">'
+            f'<div class="live-static">{self.drawing.svg()}</div>'
+            f'<script type="application/json">{data}</script></div>'
+        )
+
+    def _repr_mimebundle_(self, **keywords: Any) -> Any:
+        page = {"text/html": self.page_html(), "text/plain": self.drawing.alt}
+        data, metadata = lab_widget(self.as_data())._repr_mimebundle_(**keywords) or ({}, {})
+        return {**data, **page}, metadata
+
+
+_PRINTED = (("value", "printed"), ("x", "printed_x"))
+
+
+def _text(value: Any) -> str:
+    """A label as a page shows it: a title for a name."""
+    return titled(value) if value else ""
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it: None for what is not finite."""
+    if isinstance(value, Mapping):
+        return {name: _plain(own) for name, own in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(own) for own in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _series(rows: Iterable[Row]) -> dict[str, Any]:
+    """How each series is drawn: a policy by its own mark and colour, a protocol by its dashes."""
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(str(row.get("series", "")) for row in rows):
+        if name in POLICY_STYLES:
+            title = policy_title(name)
+            found[name] = POLICY_STYLES[name].mark() | {"title": title, "dash": ""}
+        elif name:
+            dash = PROTOCOL_DASHES.get(name, "-")
+            dashes = "" if isinstance(dash, str) else " ".join(str(length) for length in dash[1])
+            ink = {"colour": "currentColor", "dark": "currentColor", "marker": "", "filled": True}
+            found[name] = ink | {"title": in_words(name), "dash": dashes}
+    return found
+
+
+def live(
+    kind: str,
+    name: str,
+    rows: Iterable[Row],
+    *,
+    title: str,
+    label: str = "",
+    across: str = "",
+    line: float | None = None,
+    limits: tuple[float, float] | None = None,
+    columns: int = 1,
+    digits: int = 2,
+    about: str = "",
+    budget: int = OWN,
+    threshold: float = THRESHOLD,
+    regime: str | None = "S2",
+    profile: str | None = "typical",
+    seeds: str = "default",
+    resamples: int = RESAMPLES,
+) -> LiveFigure:
+    """A figure that the reader's budget and threshold move, in the book and in JupyterLab.
+
+    Args:
+        kind: as `draw` takes it.
+        name: a name no other figure of the page has.
+        rows: an estimate each (`mean`, `gain`, `shift`, `track`), see `LiveFigure`.
+        title: a sentence that says what to see.
+        label, across, line, limits, columns, about: as `draw` takes them.
+        digits: of the values that are written beside marks.
+        budget: where it stands at first; -1 is the regime's own.
+        threshold: likewise; policies without a gate ignore it.
+        regime, profile: of the estimates that name none; None where each names its own, and nobody moves it.
+        seeds: as `run` takes them.
+        resamples: of the intervals.
+
+    Raises:
+        InputError: for no rows, an unknown name, or a value out of range.
+
+    >>> from envprobe_book.live_figures import gain
+    >>> rows = [{"name": "paper", "value": gain("simple", "periodic", worlds="procedural", protocol="paper")}]
+    >>> figure = live("forest", "one", rows, title="Behind by half a point", seeds="0:40", resamples=200)
+    >>> figure.frame["value"].round(2).tolist()
+    [-0.46]
+    """
+    given = list(rows)
+    if not given:
+        raise InputError(f"live: nothing to show in {name}; give at least one row")
+    for row in given:
+        if not isinstance(row.get("value"), Estimate):
+            raise InputError(f"live: a row of {name} has no estimate as its value: {str(row)[:200]}")
+    level = find_regime(regime or "S2")
+    if not is_whole(budget) or not OWN <= budget <= level.horizon:
+        raise InputError(f"live: budget {budget!r} is not a whole number in {OWN}..{level.horizon}")
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= HIGHEST:
+        raise InputError(f"live: threshold {threshold!r} is not a number in 0..{HIGHEST:g}")
+    setting: dict[str, Any] = {"budget": None if budget == OWN else budget, "threshold": float(threshold)}
+    if regime is not None:
+        setting["regime"] = level.name
+    if profile is not None:
+        setting["profile"] = find_profile(profile).name
+    look = {
+        "title": title, "label": label, "across": across, "line": line, "limits": limits, "columns": columns,
+        "digits": digits, "about": about or title,
+    }  # fmt: skip
+    return LiveFigure(kind, name, given, setting, seeds, resamples, look, tuple(setting))

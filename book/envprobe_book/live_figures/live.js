@@ -1,0 +1,220 @@
+// Live figures: each answers the bar with the engine's own episodes, and shows the page's values as a ghost.
+//
+// A classic script, the last of them. It makes `EnvProbe.live`:
+//
+//   show(root, figure)   put a figure into an element of a notebook, with a bar above it
+//   figures              those of the page, by name: {figure, setting, found, resamples}
+//
+// In a book's page each `.live-figure` holds its description as JSON (see figure.py) and the static figure,
+// which is replaced. Sentences follow: numbers in `.live-number`, and `.live-conclusion` with its tests.
+(() => {
+  "use strict";
+
+  const { engine, estimates, bar, plot: makePlot } = globalThis.EnvProbe;
+  const REST = 150; // milliseconds without a move, after which intervals are drawn with all resamples
+  const SHADE = 500; // and the stretch of the threshold is looked for
+  const figures = {};
+
+  const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+  const partsOf = (row) => ["value", "x"].filter((part) => row[part]);
+
+  // The rows as `plot` takes them: labels and what was found.
+  function plotted(figure, found) {
+    return figure.rows.map((row, i) => {
+      const { value, x } = found[i];
+      const labels = { panel: row.panel, name: row.name, series: row.series, competing: row.competing };
+      const printed = { printed: row.printed_value ?? null, printed_x: row.printed_x ?? null, printed_value: row.printed_value ?? null };
+      if (row.value.statistic === "track") return { ...labels, x: value.t, value: value.value, low: value.low, high: value.high };
+      const own = { ...labels, ...printed, value: value.value, low: value.low, high: value.high };
+      return x ? { ...own, x: x.value, x_low: x.low, x_high: x.high } : own;
+    });
+  }
+
+  // The setting of a figure under the bar: what it may not move stays its own.
+  function settingOf(figure, moved) {
+    const own = { ...figure.setting };
+    for (const knob of figure.moves) if (moved[knob] !== undefined) own[knob] = moved[knob];
+    return own;
+  }
+
+  function open(root, figure, place) {
+    const plot = makePlot(figure);
+    const note = Object.assign(document.createElement("p"), { className: "live-note" });
+    note.setAttribute("role", "status");
+    const printed = figure.rows.map((row) => row.found);
+    const state = { figure, setting: figure.setting, found: printed, resamples: figure.resamples, seen: true };
+    let overtaken = null, timer = 0;
+    figures[figure.name] = state;
+
+    function draw(setting, found, resamples) {
+      Object.assign(state, { setting, found, resamples });
+      const isPrinted = isSame(setting, figure.setting);
+      plot.update(plotted(figure, found), isPrinted ? null : plotted(figure, printed));
+      root.dataset.settled = resamples === figure.resamples ? "yes" : "no";
+      say();
+    }
+
+    function say() {
+      const few = state.resamples < figure.resamples ? ` Intervals from ${state.resamples} resamples while you move.` : "";
+      const moved = isSame(state.setting, figure.setting) ? "" : "Run in this page. Faint: this page’s own values.";
+      if (note.textContent !== moved + few) note.textContent = moved + few;
+      follow();
+    }
+
+    async function answer(quick) {
+      const setting = settingOf(figure, bar.setting());
+      clearTimeout(timer);
+      overtaken?.abort();
+      overtaken = new AbortController();
+      if (isSame(setting, figure.setting)) return draw(setting, printed, figure.resamples);
+      if (isSame(setting, state.setting) && state.resamples === figure.resamples) return undefined;
+      const { signal } = overtaken;
+      const asked = figure.rows.flatMap((row) => partsOf(row).map((part) => row[part]));
+      root.dataset.settled = "no";
+      try {
+        const { found, resamples } = await estimates.evaluate(asked, setting, { seeds: figure.seeds, resamples: figure.resamples, quick, signal });
+        if (signal.aborted) return undefined;
+        const values = found[Symbol.iterator]();
+        const rows = figure.rows.map((row) => Object.fromEntries(partsOf(row).map((part) => [part, values.next().value])));
+        draw(setting, rows, resamples);
+        if (resamples < figure.resamples) timer = setTimeout(() => answer(false), REST);
+      } catch (error) {
+        if (error.name !== "AbortError") note.textContent = `${error.message || error} The figure shows the values before.`;
+      }
+      return undefined;
+    }
+
+    const stop = bar.follow(() => state.seen && answer(true));
+    const watching = new IntersectionObserver(([{ isIntersecting }]) => {
+      state.seen = isIntersecting;
+      if (isIntersecting) answer(true);
+    }, { rootMargin: "200px" });
+    place(plot.root, note);
+    watching.observe(root);
+    plot.update(plotted(figure, printed), null);
+    root.dataset.settled = "yes";
+    return () => {
+      overtaken?.abort();
+      clearTimeout(timer);
+      watching.disconnect();
+      stop();
+      plot.close();
+      delete figures[figure.name];
+    };
+  }
+
+  // sentences that follow
+
+  function numberOf([name, row, part, absolute]) {
+    const value = figures[name]?.found[row].value[part];
+    return absolute ? Math.abs(value) : value;
+  }
+
+  const sideOf = (side) => (Array.isArray(side) ? numberOf(side) : side);
+  const SIGNS = { "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b };
+
+  let waiting = 0;
+  function follow() {
+    cancelAnimationFrame(waiting);
+    waiting = requestAnimationFrame(() => {
+      document.querySelectorAll(".live-number").forEach(showNumber);
+      document.querySelectorAll(".live-conclusion").forEach(test);
+    });
+  }
+
+  function showNumber(span) {
+    const value = numberOf(JSON.parse(span.dataset.number));
+    if (value === undefined) return;
+    const text = makePlot.number(value, Number(span.dataset.digits));
+    const signed = span.dataset.sign && value > 0 && /[1-9]/.test(text) ? `+${text}` : text;
+    if (span.textContent !== signed) span.textContent = signed;
+    span.classList.toggle("live-moved", !bar.isOwn());
+  }
+
+  // A sentence is struck out where one of its tests fails, and says so.
+  function test(span) {
+    const sides = JSON.parse(span.dataset.tests).map(([sign, left, right]) => [sign, sideOf(left), sideOf(right)]);
+    if (sides.some(([, left, right]) => left === undefined || right === undefined)) return;
+    const holds = sides.every(([sign, left, right]) => SIGNS[sign](left, right));
+    span.classList.toggle("live-not-so", !holds);
+    const said = span.previousElementSibling?.matches(".live-verdict") ? span.previousElementSibling : null;
+    if (holds) said?.remove();
+    else if (!said) span.before(Object.assign(document.createElement("em"), { className: "live-verdict", textContent: "Not so with these values: " }));
+  }
+
+  // the stretch of the threshold in which the gate always opens
+
+  const gated = (figure) => figure.rows.flatMap((row) => partsOf(row).flatMap((part) =>
+    row[part].arms.flatMap((arm) => row[part].worlds.map((world) => [arm, world]))));
+
+  // The lowest score at which a probe was fired with the gate wide open: below it no threshold changes anything.
+  async function deadZone() {
+    const known = engine.names(), seen = Object.values(figures).filter((one) => one.seen);
+    const moved = bar.setting(), wanted = new Map(), quarters = new Map();
+    for (const { figure } of seen) {
+      for (const [arm, world] of gated(figure)) {
+        if (known.policies[arm.policy].threshold === null) continue;
+        const condition = estimates.conditionOf(arm, world, { ...settingOf(figure, moved), threshold: 0 });
+        const key = JSON.stringify([condition, figure.seeds]);
+        wanted.set(key, { condition, seeds: figure.seeds });
+        quarters.set(key, condition);
+      }
+    }
+    let lowest = Infinity;
+    for (const { condition, seeds } of wanted.values()) {
+      const [{ logs }] = await engine.run([condition], seeds, { logs: ["probe", "score"] });
+      logs.probe.values.forEach((field, i) => {
+        if (field >= 0 && logs.score.values[i] < lowest) lowest = logs.score.values[i];
+      });
+    }
+    return lowest;
+  }
+
+  let shading = 0, key = "";
+  function shadeLater() {
+    clearTimeout(shading);
+    shading = setTimeout(async () => {
+      const { threshold, ...rest } = bar.setting();
+      const names = Object.values(figures).filter((one) => one.seen).map(({ figure }) => figure.name);
+      const asked = JSON.stringify([rest, names]);
+      if (asked === key) return;
+      key = asked;
+      try {
+        const past = await deadZone();
+        if (asked !== key) return;
+        const none = past === Infinity || past <= 0;
+        bar.shade(none ? 0 : past, none ? "" : `Up to ${past.toFixed(2)} the gate always opens: the whole budget is spent, whatever the threshold.`);
+      } catch {
+        key = ""; // the figures say what is wrong
+      }
+    }, SHADE);
+  }
+
+  // pages and notebooks
+
+  function attach(root) {
+    const figure = JSON.parse(root.querySelector("script[type='application/json']").textContent);
+    if (!bar.opened()) {
+      bar.open(figure.setting, { moves: figure.moves });
+      bar.follow(shadeLater);
+      addEventListener("scroll", shadeLater, { passive: true });
+      shadeLater();
+    }
+    open(root, figure, (picture, note) => root.querySelector(".live-static").replaceWith(picture, note));
+  }
+
+  function show(root, figure) {
+    const head = document.createElement("div");
+    root.classList.add("live-figure");
+    root.append(head);
+    const closeBar = bar.open(figure.setting, { root: head, moves: figure.moves, inline: true });
+    const close = open(root, figure, (picture, note) => root.append(picture, note));
+    return () => {
+      close();
+      closeBar?.();
+    };
+  }
+
+  globalThis.EnvProbe.live = { show, figures };
+  if (engine?.available()) document.querySelectorAll(".live-figure").forEach(attach);
+})();

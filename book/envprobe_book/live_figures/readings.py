@@ -1,0 +1,117 @@
+"""What sentences say of a live figure: a number that follows the reader, and a condition on it.
+
+A `Reading` is one estimate of a figure. Its `value`, `low` and `high` are numbers that remember where they
+come from: compared, they give a `Test`, which Python decides at once and a page again when a knob is moved.
+"""
+
+import html
+import json
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from envprobe_book.pages.markup import number, signed
+
+_SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
+
+
+@dataclass(frozen=True)
+class Test:
+    """A comparison of two numbers of live figures, or of one and a fixed number."""
+
+    __test__ = False  # pytest would take it for a test of its own
+
+    sign: str
+    left: "Quantity | float"
+    right: "Quantity | float"
+
+    def __bool__(self) -> bool:
+        return bool(_SIGNS[self.sign](float(self.left), float(self.right)))
+
+    def as_data(self) -> list[Any]:
+        """The test as a page is given it: sign, left, right."""
+        return [self.sign, *(_as_data(side) for side in (self.left, self.right))]
+
+
+class Quantity(float):
+    """A number of a figure: `figure`, `row` and `part` say which."""
+
+    figure: str
+    row: int
+    part: str
+    absolute: bool
+
+    def __new__(cls, value: float, figure: str, row: int, part: str, *, absolute: bool = False) -> "Quantity":
+        """Keep where the number comes from."""
+        made = super().__new__(cls, abs(value) if absolute else value)
+        made.figure, made.row, made.part, made.absolute = figure, row, part, absolute
+        return made
+
+    def __lt__(self, other: Any) -> Any:
+        return Test("<", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return Test(">", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return Test("<=", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return Test(">=", self, other)
+
+    def __abs__(self) -> "Quantity":
+        return Quantity(float(self), self.figure, self.row, self.part, absolute=True)
+
+    __hash__ = float.__hash__
+
+    def said(self, digits: int = 1, *, sign: bool = False) -> str:
+        """The number in a sentence, which follows the reader in a page.
+
+        >>> Quantity(-3.04, "gains", 0, "value").said()
+        '<span class="live-number" data-number="[&quot;gains&quot;,0,&quot;value&quot;,false]" data-digits="1">−3.0</span>'
+        """  # noqa: E501
+        where = html.escape(json.dumps(_as_data(self), separators=(",", ":")))
+        text = (signed if sign else number)(float(self), digits)
+        with_sign = ' data-sign="yes"' if sign else ""
+        return (
+            f'<span class="live-number" data-number="{where}" data-digits="{digits}"{with_sign}>{text}</span>'
+        )
+
+
+def _as_data(side: "Quantity | float") -> Any:
+    if isinstance(side, Quantity):
+        return [side.figure, side.row, side.part, side.absolute]
+    return float(side)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One estimate of a live figure."""
+
+    figure: str
+    row: int
+    found: dict[str, Any]
+
+    @property
+    def value(self) -> Quantity:
+        """The estimate itself."""
+        return Quantity(self.found["value"]["value"], self.figure, self.row, "value")
+
+    @property
+    def low(self) -> Quantity:
+        """The lower end of its interval."""
+        return Quantity(self.found["value"]["low"], self.figure, self.row, "low")
+
+    @property
+    def high(self) -> Quantity:
+        """The upper end of its interval."""
+        return Quantity(self.found["value"]["high"], self.figure, self.row, "high")
+
+
+def tests_of(condition: Any) -> list[Test] | None:
+    """The tests of a condition that a page can decide; None where it asks anything else."""
+    found = (
+        list(condition) if isinstance(condition, Iterable) and not isinstance(condition, str) else [condition]
+    )
+    return found if found and all(isinstance(one, Test) for one in found) else None

@@ -1,0 +1,60 @@
+"""The front end of live figures: the scripts that a page loads, and the same as one widget for JupyterLab."""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from envprobe_book.page_engine import HERE as ENGINE_FOLDER
+from envprobe_book.page_engine import inline_page_engine
+from envprobe_book.reproduce.sections import ROOT
+
+HERE = Path(__file__).parent
+SCRIPT, STYLES = "page-live.js", ("live.css", "bar.css")
+"""What a page with a live figure loads, after the engine."""
+
+
+def front_end() -> str:
+    """The scripts of live figures as one text, in the order in which they use each other."""
+    files = [
+        ENGINE_FOLDER / "statistics.js",
+        *(HERE / f"{name}.js" for name in ("estimates", "draw", "bar", "live")),
+    ]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+@cache
+def _module() -> str:
+    """The front end as anywidget takes it; what is loaded once serves all figures of a notebook."""
+    scripts = f"{inline_page_engine()}\n{front_end()}"
+    edition = hashlib.sha256(scripts.encode()).hexdigest()[:16]
+    return (
+        f"function load() {{\n{scripts}\n}}\n"
+        "export default {\n"
+        "  render({ model, el }) {\n"
+        f'    if (globalThis.EnvProbe?.edition !== "{edition}") {{\n'
+        "      load();\n"
+        f'      globalThis.EnvProbe.edition = "{edition}";\n'
+        "    }\n"
+        '    return globalThis.EnvProbe.live.show(el, model.get("state"));\n'
+        "  },\n"
+        "};\n"
+    )
+
+
+class LabFigure(anywidget.AnyWidget):
+    """A live figure in JupyterLab: the same front end as in the book, with no question to the kernel."""
+
+    state = traitlets.Dict().tag(sync=True)
+
+
+def lab_widget(state: dict[str, Any]) -> LabFigure:
+    """The widget of a figure that `LiveFigure.as_data` describes."""
+    if "_esm" not in LabFigure.__dict__:
+        LabFigure._esm = _module()
+        sheets = (ROOT / "book" / "assets" / name for name in STYLES)
+        LabFigure._css = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+    return LabFigure(state=state)
