@@ -1,0 +1,1 @@
+globalThis.EnvProbe.plot = () => ({ root: document.createElement("div"), update() {}, close() {} });

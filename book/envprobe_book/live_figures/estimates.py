@@ -82,7 +82,8 @@ def mean(
     >>> mean("simple", "success", "procedural", protocol="paper").worlds
     ('tooldag',)
     """
-    return Estimate("mean", measure, ({"policy": policy, **own},), _worlds(worlds))
+    ordered = tuple(sorted(_worlds(worlds)))  # as `summarize` resamples them
+    return Estimate("mean", measure, ({"policy": policy, **own},), ordered)
 
 
 def gain(
