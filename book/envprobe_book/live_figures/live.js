@@ -13,6 +13,7 @@
   const { engine, estimates, bar, plot: makePlot } = globalThis.EnvProbe;
   const REST = 150; // milliseconds without a move, after which intervals are drawn with all resamples
   const SHADE = 500; // and the stretch of the threshold is looked for
+  const NO_PLOT = { root: "", update() {}, close() {} }; // of numbers that sentences alone show
   const figures = {};
 
   const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
@@ -38,7 +39,7 @@
   }
 
   function open(root, figure, place) {
-    const plot = makePlot(figure);
+    const plot = figure.kind === "numbers" ? NO_PLOT : makePlot(figure);
     const note = Object.assign(document.createElement("p"), { className: "live-note" });
     note.setAttribute("role", "status");
     const printed = figure.rows.map((row) => row.found);
@@ -119,6 +120,7 @@
     waiting = requestAnimationFrame(() => {
       document.querySelectorAll(".live-number").forEach(showNumber);
       document.querySelectorAll(".live-conclusion").forEach(test);
+      document.querySelectorAll(".live-setting").forEach(showKnob);
     });
   }
 
@@ -129,6 +131,12 @@
     const signed = span.dataset.sign && value > 0 && /[1-9]/.test(text) ? `+${text}` : text;
     if (span.textContent !== signed) span.textContent = signed;
     span.classList.toggle("live-moved", !bar.isOwn());
+  }
+
+  function showKnob(span) {
+    const setting = bar.setting();
+    const text = span.dataset.knob === "budget" ? String(bar.budgetOf(setting)) : setting[span.dataset.knob].toFixed(2);
+    if (span.textContent !== text) span.textContent = text;
   }
 
   // A sentence is struck out where one of its tests fails, and says so.
@@ -200,7 +208,11 @@
       addEventListener("scroll", shadeLater, { passive: true });
       shadeLater();
     }
-    open(root, figure, (picture, note) => root.querySelector(".live-static").replaceWith(picture, note));
+    open(root, figure, (picture, note) => {
+      const still = root.querySelector(".live-static");
+      if (still) still.replaceWith(picture, note);
+      else root.append(picture, note);
+    });
   }
 
   function show(root, figure) {
