@@ -143,26 +143,24 @@ def test_the_lab_opens_with_its_formulas_and_asks_nothing(page, lab, name):
     page.locator(".lm-TabBar-tabLabel", has_text="one-episode.ipynb").wait_for(timeout=240_000)
 
 
-def test_a_sections_slider_computes_its_figure_anew(page, lab):
+def test_a_sections_figure_answers_its_sliders_without_the_kernel(page, lab):
     run_all(page, lab(SECTION))
-    live = page.locator(".envprobe-interact")
-    live.locator("svg.envprobe-figure").wait_for(timeout=180_000)
-    live.scroll_into_view_if_needed()
-    said = live.locator("svg.envprobe-figure").get_attribute("aria-label")
-    handle = live.locator(".noUi-handle").first
-    handle.hover()
-    box = handle.bounding_box()
-    page.mouse.down()  # a drag: many values on the way, and the last one holds
-    page.mouse.move(box["x"] + 70, box["y"], steps=8)
-    page.mouse.up()
-    budget = live.locator(".widget-readout").first.inner_text()
-    assert int(budget) > 7
-    live.get_by_text(f"Drawn for budget {budget}, threshold 1.5").wait_for(timeout=240_000)
-    assert live.locator("svg.envprobe-figure").get_attribute("aria-label") != said
-    # a reader without a mouse: the handle takes the arrow keys
-    handle.focus()
-    page.keyboard.press("ArrowLeft")
-    live.get_by_text(f"Drawn for budget {int(budget) - 1}, threshold 1.5").wait_for(timeout=240_000)
+    live = page.locator(".live-figure").first
+    budget = live.locator("input[data-knob=budget]")
+    budget.wait_for(timeout=240_000)
+    budget.scroll_into_view_if_needed()
+    numbers = live.locator(".lp-numbers")
+    said = numbers.text_content()
+    budget.focus()
+    for _ in range(3):  # JupyterLab leaves the arrow keys to the slider
+        page.keyboard.press("ArrowRight")
+    assert live.locator("output").first.text_content() == "10"
+    live.locator(".live-note", has_text="Run in this page").wait_for(timeout=60_000)
+    assert numbers.text_content() != said
+    other = page.locator(".live-figure").nth(1)
+    assert other.locator("input[data-knob=budget]").input_value() == "10", "one setting for all figures"
+    live.get_by_role("button", name="Back to this page").click()
+    playwright.expect(numbers).to_have_text(said)
 
 
 def test_the_explorer_asks_the_engine(page, lab):
