@@ -33,6 +33,7 @@ Plain = Mapping[str, Any]
 Found = dict[str, Any]
 """`value low high` of an estimate; of a track arrays [time], with `t`."""
 NOTHING: Found = {"value": math.nan, "low": math.nan, "high": math.nan}
+BANDS = 1_000  # resamples of a track: its band is read by eye
 KNOBS = ("budget", "threshold", "regime", "profile", "protocol")
 
 
@@ -176,7 +177,7 @@ def _found(estimate: Estimate, columns: Any, resamples: int) -> Found:
         return dict(estimate.found)
     if estimate.statistic == "track":
         table = columns(estimate.arms[0], estimate.worlds[0], logged=True)["track"]
-        found = mean_track(table, resamples)
+        found = mean_track(table, min(BANDS, resamples))
         return {"t": found["t"], "value": found["accuracy"], "low": found["low"], "high": found["high"]}
     values = [
         [_measure(estimate.measure, columns(arm, world, logged=False)) for world in estimate.worlds]

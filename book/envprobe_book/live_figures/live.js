@@ -43,20 +43,23 @@
     const note = Object.assign(document.createElement("p"), { className: "live-note" });
     note.setAttribute("role", "status");
     const printed = figure.rows.map((row) => row.found);
-    const state = { figure, setting: figure.setting, found: printed, resamples: figure.resamples, seen: true };
+    const state = { figure, setting: figure.setting, found: printed, resamples: figure.resamples, seeds: null, seen: true };
     let overtaken = null, timer = 0;
     figures[figure.name] = state;
 
-    function draw(setting, found, resamples) {
-      Object.assign(state, { setting, found, resamples });
+    function draw(setting, found, resamples, seeds = null) {
+      Object.assign(state, { setting, found, resamples, seeds });
       const isPrinted = isSame(setting, figure.setting);
       plot.update(plotted(figure, found), isPrinted ? null : plotted(figure, printed));
-      root.dataset.settled = resamples === figure.resamples ? "yes" : "no";
+      root.dataset.settled = isSettled() ? "yes" : "no";
       say();
     }
 
+    const isSettled = () => state.resamples === figure.resamples && state.seeds === null;
+
     function say() {
-      const few = state.resamples < figure.resamples ? ` Intervals from ${state.resamples} resamples while you move.` : "";
+      const seeds = state.seeds === null ? "" : `${state.seeds} seeds and `;
+      const few = isSettled() ? "" : ` While you move: ${seeds}${state.resamples} resamples.`;
       const moved = isSame(state.setting, figure.setting) ? "" : "Run in this page. Faint: this page’s own values.";
       if (note.textContent !== moved + few) note.textContent = moved + few;
       follow();
@@ -68,17 +71,17 @@
       overtaken?.abort();
       overtaken = new AbortController();
       if (isSame(setting, figure.setting)) return draw(setting, printed, figure.resamples);
-      if (isSame(setting, state.setting) && state.resamples === figure.resamples) return undefined;
+      if (isSame(setting, state.setting) && isSettled()) return undefined;
       const { signal } = overtaken;
       const asked = figure.rows.flatMap((row) => partsOf(row).map((part) => row[part]));
       root.dataset.settled = "no";
       try {
-        const { found, resamples } = await estimates.evaluate(asked, setting, { seeds: figure.seeds, resamples: figure.resamples, quick, signal });
+        const { found, resamples, seeds } = await estimates.evaluate(asked, setting, { seeds: figure.seeds, resamples: figure.resamples, quick, signal });
         if (signal.aborted) return undefined;
         const values = found[Symbol.iterator]();
         const rows = figure.rows.map((row) => Object.fromEntries(partsOf(row).map((part) => [part, values.next().value])));
-        draw(setting, rows, resamples);
-        if (resamples < figure.resamples) timer = setTimeout(() => answer(false), REST);
+        draw(setting, rows, resamples, seeds);
+        if (!isSettled()) timer = setTimeout(() => answer(false), REST);
       } catch (error) {
         if (error.name !== "AbortError") note.textContent = `${error.message || error} The figure shows the values before.`;
       }
@@ -156,21 +159,20 @@
     row[part].arms.flatMap((arm) => row[part].worlds.map((world) => [arm, world]))));
 
   // The lowest score at which a probe was fired with the gate wide open: below it no threshold changes anything.
-  async function deadZone() {
+  async function deadZone(signal) {
     const known = engine.names(), seen = Object.values(figures).filter((one) => one.seen);
-    const moved = bar.setting(), wanted = new Map(), quarters = new Map();
+    const moved = bar.setting(), wanted = new Map();
     for (const { figure } of seen) {
       for (const [arm, world] of gated(figure)) {
         if (known.policies[arm.policy].threshold === null) continue;
         const condition = estimates.conditionOf(arm, world, { ...settingOf(figure, moved), threshold: 0 });
         const key = JSON.stringify([condition, figure.seeds]);
         wanted.set(key, { condition, seeds: figure.seeds });
-        quarters.set(key, condition);
       }
     }
     let lowest = Infinity;
     for (const { condition, seeds } of wanted.values()) {
-      const [{ logs }] = await engine.run([condition], seeds, { logs: ["probe", "score"] });
+      const [{ logs }] = await engine.run([condition], seeds, { logs: ["probe", "score"], signal });
       logs.probe.values.forEach((field, i) => {
         if (field >= 0 && logs.score.values[i] < lowest) lowest = logs.score.values[i];
       });
@@ -178,22 +180,23 @@
     return lowest;
   }
 
-  let shading = 0, key = "";
+  let shading = 0, key = "", searching = null;
   function shadeLater() {
     clearTimeout(shading);
+    searching?.abort(); // a move comes first
     shading = setTimeout(async () => {
       const { threshold, ...rest } = bar.setting();
       const names = Object.values(figures).filter((one) => one.seen).map(({ figure }) => figure.name);
       const asked = JSON.stringify([rest, names]);
       if (asked === key) return;
-      key = asked;
+      searching = new AbortController();
       try {
-        const past = await deadZone();
-        if (asked !== key) return;
+        const past = await deadZone(searching.signal);
+        key = asked;
         const none = past === Infinity || past <= 0;
         bar.shade(none ? 0 : past, none ? "" : `Up to ${past.toFixed(2)} the gate always opens: the whole budget is spent, whatever the threshold.`);
       } catch {
-        key = ""; // the figures say what is wrong
+        key = ""; // overtaken, or the figures say what is wrong
       }
     }, SHADE);
   }
