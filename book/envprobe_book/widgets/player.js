@@ -807,7 +807,8 @@ function render({ model, el }) {
     open(made, step);
     remember();
   });
-  const stage = element("div", { class: "player-stage" }, transport.root, sight.root, parting, runs);
+  transport.root.append(sight.root);
+  const stage = element("div", {}, transport.root, parting, runs); // as far as this goes, the transport stays in sight
   if (state.pairs.length > 1) root.append(menu.root);
   root.append(form.root, about, stage, element("div", { class: "player-foot" }, makeLegend(), told));
   if (inPage) root.append(makeLink(() => new URL(addressOf(pair, t), location.href).href));
@@ -846,8 +847,10 @@ function makeMenu(pairs, choose) {
     groups.get(pair.group).append(element("option", { value: place }, pair.label));
   });
   menu.addEventListener("change", () => choose(Number(menu.value)));
+  menu.append(element("option", { value: "", hidden: "" }, "another one, see below"));
+  menu.value = 0;
   const root = element("div", { class: "player-choice" }, element("label", { for: id }, "Episode"), menu);
-  return { root, clear: () => (menu.selectedIndex = -1), show: (place) => (menu.selectedIndex = place) };
+  return { root, clear: () => (menu.value = ""), show: (place) => (menu.value = place) };
 }
 
 const ICONS = {
