@@ -335,6 +335,7 @@ def test_without_an_engine_the_stored_episodes_stay(opened):
     assert page.get_by_role("button", name="Typical seed").is_disabled()
     page.get_by_label("Episode", exact=True).select_option("1")
     page.get_by_text(recorded(1)["about"], exact=True).wait_for()
+    assert page.get_by_text("so only the stored episodes can be shown").is_visible()
 
 
 @pytest.mark.browser

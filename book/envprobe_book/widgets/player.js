@@ -551,6 +551,7 @@ function makeForm(model, { choices, lexicon }, receive) {
     message,
   );
   let overtake = new AbortController();
+  let lacking = ""; // why nothing but the stored episodes can be shown
 
   const busy = (is) => change(root, { "aria-busy": is ? "true" : null });
 
@@ -620,20 +621,23 @@ function makeForm(model, { choices, lexicon }, receive) {
     for (const [name, control] of controls) control.value = shown[name] ?? "";
   }
 
+  // Turns to a stored episode.
   function follow(pair) {
     overtake.abort(); // an episode on its way is out of date
     busy(false);
     fill(pair);
     const own = pair.runs.find(({ name }) => !lexicon.policies[name]);
-    say(message, own ? `${own.title} ${OWN_POLICY}` : "");
+    say(message, own ? `${own.title} ${OWN_POLICY}` : lacking);
     say(rare, pair.rarity ?? "");
   }
 
-  fields.addEventListener("change", () => attempt(async (engine) => ({ pair: await recordPair(engine, lexicon, setting()), told: "" })));
+  fields.addEventListener("change", () => attempt(async (engine) => (
+    { pair: await recordPair(engine, lexicon, setting()), told: "" }
+  )));
   fields.addEventListener("submit", (event) => event.preventDefault());
   findEngine(model).then((engine) => {
     if (engine) return;
-    say(message, NO_ENGINE);
+    say(message, (lacking = NO_ENGINE));
     for (const control of [...controls.values(), ...buttons]) control.disabled = true;
   });
   return { root, follow, play, close: () => overtake.abort() };
