@@ -13,6 +13,7 @@
 //   episodes(condition, seeds)                    a promise of episodes that the page takes step by step
 //   setting(condition)                            a promise of the record's bytes
 //   names()                                       worlds, policies, regimes, protocols, profiles, their values
+//   protocol(text)                                the value of every switch of a protocol
 //
 // Conditions are plain objects (see envprobe_book/page_engine/settings.py). Seeds are an array, a text as on
 // the command line ("0:220"), one for all conditions or a list of them one each ({each: [...]}), or
@@ -656,6 +657,14 @@
       return new DataView(this.machine.memory.buffer);
     }
 
+    // Go on from where others stand, which are as many, of the same world.
+    standAs(others) {
+      const size = this.machine.described.episode.size * this.rows;
+      const stand = new Uint8Array(others.machine.memory.buffer, others.at.episodes, size);
+      new Uint8Array(this.machine.memory.buffer, this.at.episodes, size).set(stand);
+      return this;
+    }
+
     stage(name) {
       this.machine.take(this.machine.described.stages[name], this.at);
       return this;
@@ -744,6 +753,7 @@
   const engine = {
     available, ready, run, play, episodes, setting,
     names: () => common,
+    protocol: protocolOf,
     describe: (found) => { common = found; },
     add: (world, found) => { packed[world] = found; },
   };
