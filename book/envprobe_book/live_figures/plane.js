@@ -67,6 +67,12 @@
     return element("div", { class: "live-steps", role: "img", "aria-label": `${name} ${said}` }, element("span", { class: "live-steps-name" }, name), ...row);
   }
 
+  // Where the player shows this episode.
+  function watch({ world, protocol, regime, profile, threshold, ...rest }, seed) {
+    const said = { episode: `${world}-${protocol}-${seed}`, policies: "simple periodic", regime, profile, budget: bar.budgetOf({ regime, ...rest }), threshold };
+    return `executed/one-episode.html#${new URLSearchParams(said)}`;
+  }
+
   function attach(root) {
     const plane = JSON.parse(root.querySelector("script[type='application/json']").textContent);
     const [horizontal, vertical] = [
@@ -104,7 +110,7 @@
       const said = `A typical episode on tools: seed ${seed}, whose difference (${points} points) is the median of ${of}.`;
       episode.replaceChildren(
         squares("By score", deedsOf(played[0])), squares("By the clock", deedsOf(played[1])),
-        element("p", {}, said),
+        element("p", {}, said, " ", element("a", { href: watch(setting, seed) }, "Watch it.")),
       );
     }
 
