@@ -2,11 +2,10 @@
 
     python data/public/idle.py FOLDER [--seeds 42:262] [--jobs 2]
 
-FOLDER holds a checkout of the public repository at commit 3266b54, which is no part of this repository
-and is run as it is.
-*target-only* stands where that code has its language model. At every step it calls the tool
-that would end the task, names nothing as done and reports a medium risk. *no-answer* leaves the public agent
-as it is and lets every call to the model fail.
+FOLDER holds a checkout of the public repository at commit 3266b54, which is no part of this repository and
+not changed. *target-only* stands where that code has its language model: at every step it calls the tool that
+would end the task, names nothing as done and reports a medium risk. *no-answer* leaves the public agent as
+it is and lets every call to the model fail.
 
 Beside this file it writes `idle.parquet`, one row an episode, with the columns of `episodes.parquet` from
 `world` to `useful`.
