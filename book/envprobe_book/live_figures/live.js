@@ -110,7 +110,8 @@
   // sentences that follow
 
   function numberOf([name, row, part, absolute]) {
-    const value = figures[name]?.found[row].value[part];
+    const found = figures[name]?.found[row];
+    const value = part === "x" ? found?.x.value : found?.value[part];
     return absolute ? Math.abs(value) : value;
   }
 

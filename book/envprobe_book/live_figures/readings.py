@@ -97,6 +97,11 @@ class Reading:
         return Quantity(self.found["value"]["value"], self.figure, self.row, "value")
 
     @property
+    def x(self) -> Quantity:
+        """The value on the axis across, of a figure of points."""
+        return Quantity(self.found["x"]["value"], self.figure, self.row, "x")
+
+    @property
     def low(self) -> Quantity:
         """The lower end of its interval."""
         return Quantity(self.found["value"]["low"], self.figure, self.row, "low")

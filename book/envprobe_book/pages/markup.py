@@ -61,6 +61,7 @@ def conclude(text: str, when: Any) -> Text:
     Raises:
         ConclusionError: if the condition fails with the book's own values.
     """
+    when = _asked(when)
     if _is_so(when):
         tests = comparisons_of(when)
         if tests is None:
@@ -79,14 +80,19 @@ def comparisons_of(when: Any) -> list[Any] | None:
     return [tell() for tell in told if tell] if told and all(told) else None
 
 
+def _asked(when: Any) -> Any:
+    """A condition as such, where a function gives it; False where it asks for what was not run."""
+    if not callable(when):
+        return when
+    try:
+        return when()
+    except (LookupError, ValueError):
+        return False
+
+
 def _is_so(when: Any) -> bool:
     """Whether a condition holds, as `conclude` takes it."""
-    if callable(when):
-        try:
-            when = when()
-        except (LookupError, ValueError):
-            when = False
-    found = np.asarray(when)
+    found = np.asarray(_asked(when))
     return bool(found.size) and bool(found.astype(bool).all())
 
 
