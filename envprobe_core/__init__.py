@@ -1,10 +1,9 @@
 """EnvProbe companion: an executable paper on probing before acting, and the experiment behind it.
 
 The paper is *Ask the World Before Acting: Environment Probing for Calibrated Agent World Models* (Song and
-Cai). Eight verbs make its sections: `run` and `play` the experiment, `compare` and `summarize` episodes,
-`judge` the paper's claims, `table` and `draw` what was found, `conclude` from it; a ninth, `interact`, lets a
-reader move budget and threshold. The core that they run on (worlds, agents, policies, engine) knows nothing
-of pages.
+Cai). Nine verbs make its sections: `run` and `play` the experiment, `compare` and `summarize` episodes,
+`judge` the paper's claims, `table` and `draw` what was found, `conclude` from it, and `live` puts a figure
+under the reader's hand. The core that they run on (worlds, agents, policies, engine) knows nothing of pages.
 """
 
 from importlib import import_module

@@ -86,12 +86,13 @@ def tiny(tmp_path):
     return package
 
 
-def run(package, kind="i8", *locked):
-    """Run the package in a process that cannot write to some folders."""
+def run(package, kind="i8", *locked, told=None):
+    """Run the package in a process that cannot write to some folders, and has Numba's told."""
     folder = package.parent.parent
     places = {"XDG_CACHE_HOME": folder / "user", "TMPDIR": folder / "temporary", "PYTHONPATH": package.parent}
     odd = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "PYTHONDONTWRITEBYTECODE"}
     environment = {name: str(value) for name, value in (os.environ | places).items() if name not in odd}
+    environment |= {"NUMBA_CACHE_DIR": str(told)} if told else {}
     command = [sys.executable, "-m", "envprobe_core.run", kind, *map(str, locked)]
     done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -182,6 +183,31 @@ def test_where_folders_cannot_be_written_the_cache_moves_on(tiny):
         assert outcome[:2] == ("6", how)
         assert (folder / "temporary") in Path(outcome.folder).parents
     assert run(tiny, "f4", tiny, folder) == ("6.0", "compiled", "None", LINE)
+
+
+def test_code_is_never_read_from_a_folder_that_others_can_write(tiny):
+    """Nor from one that a link leads to: what lies there is run."""
+    folder, beside = tiny.parent.parent, Path(run(tiny).folder)
+    beside.chmod(0o777)
+    outcome = run(tiny)
+    assert Path(outcome.folder) == folder / "user" / "envprobe" / beside.name
+    assert outcome.how == "compiled", "nor is it copied from there"
+    beside.chmod(0o755)
+    assert run(tiny).folder == str(beside)
+    elsewhere = folder / "elsewhere"
+    beside.rename(elsewhere)
+    beside.symlink_to(elsewhere)
+    assert run(tiny).folder != str(beside)
+    temporary = folder / "temporary" / f"envprobe-{os.getuid()}"
+    temporary.mkdir(mode=0o777)
+    temporary.chmod(0o777)
+    assert run(tiny, "i8", tiny, folder / "user").folder == "None", "another could have made it first"
+
+
+def test_the_folder_that_numba_is_told_of_comes_first(tiny):
+    place = tiny.parent.parent / "told"
+    assert run(tiny, told=place).folder.startswith(str(place))
+    assert run(tiny, told=place).how == "loaded"
 
 
 def test_editions_that_nobody_used_for_a_day_are_swept(tiny):

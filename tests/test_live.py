@@ -20,7 +20,7 @@ from envprobe_core.conditions import make_condition
 from envprobe_core.policies import POLICIES
 from processes import COMMAND, keyless, wait_for
 from test_explorer_page import HOSTILE, as_row, shown, slider
-from test_player import value_text
+from test_player import choose, value_text
 
 pytestmark = pytest.mark.browser
 
@@ -38,8 +38,9 @@ WATCH = """from envprobe_core.policies import custom_policy
 from envprobe_book.widgets.player import Player, record_pair
 
 mine = custom_policy("mine", lambda view: 2.0 * view.d, "<b>Mine</b>")
-pairs = [record_pair("objectstate", seed=n) | {"group": "rooms", "label": str(n)} for n in (3, 4)]
-Player(pairs, live=True, policies=[mine])"""
+pairs = [record_pair("objectstate", seed=n) for n in (3, 4)]
+pairs.append(record_pair("objectstate", ("mine", "simple"), 5, own=[mine]))
+Player([pair | {"group": "rooms", "label": str(pair["seed"])} for pair in pairs])"""
 
 
 @pytest.fixture(scope="module")
@@ -143,26 +144,24 @@ def test_the_lab_opens_with_its_formulas_and_asks_nothing(page, lab, name):
     page.locator(".lm-TabBar-tabLabel", has_text="one-episode.ipynb").wait_for(timeout=240_000)
 
 
-def test_a_sections_slider_computes_its_figure_anew(page, lab):
+def test_a_sections_figure_answers_its_sliders_without_the_kernel(page, lab):
     run_all(page, lab(SECTION))
-    live = page.locator(".envprobe-interact")
-    live.locator("svg.envprobe-figure").wait_for(timeout=180_000)
-    live.scroll_into_view_if_needed()
-    said = live.locator("svg.envprobe-figure").get_attribute("aria-label")
-    handle = live.locator(".noUi-handle").first
-    handle.hover()
-    box = handle.bounding_box()
-    page.mouse.down()  # a drag: many values on the way, and the last one holds
-    page.mouse.move(box["x"] + 70, box["y"], steps=8)
-    page.mouse.up()
-    budget = live.locator(".widget-readout").first.inner_text()
-    assert int(budget) > 7
-    live.get_by_text(f"Drawn for budget {budget}, threshold 1.5").wait_for(timeout=240_000)
-    assert live.locator("svg.envprobe-figure").get_attribute("aria-label") != said
-    # a reader without a mouse: the handle takes the arrow keys
-    handle.focus()
-    page.keyboard.press("ArrowLeft")
-    live.get_by_text(f"Drawn for budget {int(budget) - 1}, threshold 1.5").wait_for(timeout=240_000)
+    live = page.locator(".live-figure").first
+    budget = live.locator("input[data-knob=budget]")
+    budget.wait_for(timeout=240_000)
+    budget.scroll_into_view_if_needed()
+    numbers = live.locator(".lp-numbers")
+    said = numbers.text_content()
+    budget.focus()
+    for _ in range(3):  # JupyterLab leaves the arrow keys to the slider
+        page.keyboard.press("ArrowRight")
+    assert live.locator("output").first.text_content() == "10"
+    live.locator(".live-note", has_text="Run in this page").wait_for(timeout=60_000)
+    assert numbers.text_content() != said
+    other = page.locator(".live-figure").nth(1)
+    assert other.locator("input[data-knob=budget]").input_value() == "10", "one setting for all figures"
+    live.get_by_role("button", name="Back to this page").click()
+    playwright.expect(numbers).to_have_text(said)
 
 
 def test_the_explorer_asks_the_engine(page, lab):
@@ -198,33 +197,28 @@ def test_the_explorer_asks_the_engine(page, lab):
     assert page.evaluate("window.hacked") is None
 
 
-def test_the_player_records_any_episode_anew(page, lab):
+def test_the_player_plays_any_episode_in_the_lab(page, lab):
+    """The engine has come along with the widget; the kernel is not asked, and the lab's address stays."""
     run_all(page, lab(PLAYER))
-    form, about = page.locator(".player-form"), page.locator(".player-about")
-    form.wait_for(timeout=240_000)
-
-    def choose(**chosen):
-        for label, value in chosen.items():
-            control = form.get_by_label(re.compile(f"^{label}\\b"))
-            if label in ("Seed", "Budget", "Threshold"):
-                control.fill(value)
-                control.press("Tab")
-            else:
-                control.select_option(value)
-
-    choose(World="graphnav", Regime="S1", Protocol="observed", Seed="1003", Threshold="0.5")
+    form, address = page.locator(".player-form"), page.url
+    page.locator(".player-choose").wait_for(timeout=240_000)
+    choose(page, World="graphnav", Regime="S1", Protocol="observed", Seed="1003", Threshold="0.5")
     asked = record_pair("graphnav", seed=1003, regime="S1", protocol="observed", threshold=0.5)
     page.get_by_text(asked["about"], exact=True).wait_for()
     page.get_by_text(value_text(asked, 0), exact=True).wait_for()
     page.get_by_role("slider", name="Step", exact=True).focus()
     page.keyboard.press("ArrowRight")
     page.get_by_text(value_text(asked, 1), exact=True).wait_for()
-    choose(Budget="99")
-    form.get_by_text("budget 99 is not in 0..20").wait_for()
-    assert about.inner_text() == asked["about"]
-    choose(Budget="", Policy="mine")
+    choose(page, Budget="99")
+    page.locator(".player-message").get_by_text("The budget 99 is not in 0..20.").wait_for()
+    assert page.locator(".player-about").inner_text() == asked["about"]
+    menu = page.locator(".player").get_by_label("Episode", exact=True)
+    menu.select_option("2")
     page.locator(".player-name", has_text="<b>Mine</b>").wait_for()
-    assert page.locator(".player-message").inner_text() == ""
-    page.locator(".player").get_by_label("Episode", exact=True).select_option("1")
+    menu.select_option("1")
     page.get_by_text(record_pair("objectstate", seed=4)["about"], exact=True).wait_for()
+    assert page.locator(".player-message").inner_text() == ""
     assert form.get_by_label("Seed", exact=True).input_value() == "4"
+    page.get_by_role("button", name="Typical seed").click()
+    page.get_by_text(re.compile("^Seed .* the median difference over 220 seeds")).wait_for()
+    assert page.url == address

@@ -363,3 +363,24 @@ def test_a_shared_link_has_a_picture(html, chromium):
     picture = (html / "_static/preview.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert [int.from_bytes(picture[place : place + 4]) for place in (16, 20)] == [1200, 630]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["index.html", "executed/one-episode.html"])
+def test_the_player_of_a_page_plays_any_episode_from_a_folder(browse, html, name):
+    """The engine is loaded with the page; on a phone the steps stay at hand below the theme's header."""
+    page = browse(html.as_uri(), f"/{name}", viewport={"width": 390, "height": 844})
+    page.locator("[data-module=player][data-ready=yes]").wait_for()
+    assert re.search(r"\d+ of \d+ seeds", page.locator(".player-rarity").inner_text())
+    page.locator(".player-other > summary").click()
+    page.get_by_label("World", exact=True).select_option("graphnav")
+    page.locator(".player-about").get_by_text("GraphNavWorld").wait_for()
+    page.get_by_role("button", name="Typical seed").click()
+    page.locator(".player-rarity").get_by_text("the median difference over 220 seeds").wait_for()
+    drawing = page.locator(".player-scene").first
+    drawing.evaluate("(node) => scrollBy(0, node.getBoundingClientRect().top - 150)")
+    place = "(node) => node.getBoundingClientRect().top"
+    header = page.locator(".bd-header-article").evaluate("(node) => node.getBoundingClientRect().bottom")
+    assert header <= page.get_by_role("button", name="Next step").evaluate(place) < 150
+    assert header <= page.get_by_role("slider", name="Step", exact=True).evaluate(place) < 150
+    assert page.evaluate(WIDER) <= 0

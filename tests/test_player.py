@@ -2,11 +2,13 @@
 
 import functools
 import json
+import re
 
 import numpy as np
 import pytest
 
 from envprobe_book.facts.replay import witness
+from envprobe_book.page_engine import SCRIPT, write_page_engine
 from envprobe_book.pages.timeline import WAITS
 from envprobe_book.widgets.host import STYLES, module_text, style_text
 from envprobe_book.widgets.player import Player, record_pair
@@ -92,42 +94,11 @@ def test_what_is_told_of_a_step_is_what_its_gate_compared():
     assert "but the judge vetoes the probe" in " ".join(recorded(1)["runs"][0]["gate"])
 
 
-CHOSEN = {
-    "world": "graphnav", "first": "simple", "second": "periodic", "protocol": "observed", "regime": "S1",
-    "profile": "perfect", "seed": "1003", "budget": "", "threshold": "0.5",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({}, None),
-        ({"seed": "0:3"}, "seed '0:3' is not a whole number"),
-        ({"seed": str(2**70)}, f"seed {2**70} is not a whole number in 0.."),
-        ({"budget": "2.5"}, "not a whole number"),
-        ({"budget": "99"}, "budget 99 is not in 0..20"),
-        ({"threshold": "nan"}, "not a finite number"),
-        ({"first": "nobody"}, "unknown policy 'nobody'"),
-        ({"protocol": "paper:clock=backwards"}, "accepts runs or stands"),
-    ],
-)
-def test_a_live_player_answers_with_the_episode_asked_for_or_why_not(change, message, monkeypatch):
-    player, sent = Player(live=True), []
-    monkeypatch.setattr(player, "send", sent.append)
-    player._receive(None, {"kind": "ask", "request": 5, "setting": CHOSEN | change}, [])
-    rest = {"regime": "S1", "protocol": "observed", "profile": "perfect", "threshold": 0.5}
-    expected = (
-        {"error": sent[0].get("error")} if message else {"pair": record_pair("graphnav", seed=1003, **rest)}
-    )
-    assert sent == [{"kind": "answer", "request": 5} | expected]
-    assert not message or message in sent[0]["error"]
-
-
 def test_a_policy_of_ones_own_is_shown_with_its_own_score():
     mine = custom_policy("mine", lambda view: 2.0 * view.d, "<b>Mine</b>")
-    player = Player(live=True, policies=[mine])
-    assert ("mine", "<b>Mine</b>") in player.state["choices"]["first"]
-    run = player.answer(CHOSEN | {"first": "mine", "threshold": ""})["pair"]["runs"][0]
+    run = record_pair("graphnav", ("mine", "periodic"), 1003, "S1", "observed", "perfect", own=[mine])[
+        "runs"
+    ][0]
     assert max(run["probe"]) >= 0
     assert "compares its own score, 2.00, with 1.5:" in run["gate"][0]
 
@@ -135,15 +106,18 @@ def test_a_policy_of_ones_own_is_shown_with_its_own_score():
 # --- in a browser -----------------------------------------------------------------------------
 
 
-def write_page(folder, player):
-    """Write the player into a page as the book's extension does, and return the page's address."""
+def write_page(folder, player, engine=True):
+    """Write the player into a page as the book's extensions do, and return the page's address."""
     modules = json.dumps({"player": module_text("player")}).replace("<", "\\u003c")
-    script = (STYLES / "static-widgets.js").as_uri()
+    if engine:
+        write_page_engine(folder)
+    scripts = [SCRIPT] * engine + [(STYLES / "static-widgets.js").as_uri()]
+    loaded = "".join(f"<script src='{script}' defer></script>" for script in scripts)
     page = folder / "page.html"
     page.write_text(
         "<!doctype html><html lang='en' data-theme='light'><head><meta charset='utf-8'><title>Player</title>"
         f"<meta name='viewport' content='width=device-width'><style>{style_text('player')}</style>"
-        f"<script>window.WIDGET_MODULES = {modules};</script><script src='{script}' defer></script></head>"
+        f"<script>window.WIDGET_MODULES = {modules};</script>{loaded}</head>"
         f"<body><main><h1>Player</h1>{player.static_html()}</main></body></html>",
         encoding="utf-8",
     )
@@ -154,8 +128,10 @@ def write_page(folder, player):
 def opened(browse, tmp_path):
     """Open a player in a page."""
 
-    def open_player(player, **settings):
-        page = browse("file:", write_page(tmp_path, player).removeprefix("file:"), **settings)
+    def open_player(player, engine=True, address="", **settings):
+        page = browse(
+            "file:", f"{write_page(tmp_path, player, engine)}{address}".removeprefix("file:"), **settings
+        )
         page.locator("[data-ready=yes]").wait_for()
         return page
 
@@ -241,9 +217,9 @@ READ_TABLE = """() => [...document.querySelectorAll(".player-table")].map((table
 
 
 def open_tables(page):
-    for number, summary in enumerate(page.get_by_text("All fields as a table").all()):
-        summary.click()
-        page.locator(".player-table").nth(number).wait_for()  # it is filled once it is open
+    for number in range(page.locator(".player-run").count()):
+        page.locator(".player-run details").nth(number).evaluate("(details) => (details.open = true)")
+        page.locator(".player-table").nth(number).wait_for(state="attached")  # it is filled once it is open
 
 
 @pytest.mark.browser
@@ -256,11 +232,15 @@ def test_the_page_shows_what_was_recorded_to_everyone_and_fits_a_phone(opened):
     for place, pair in enumerate(shown):
         page.get_by_label("Episode", exact=True).select_option(str(place))
         open_tables(page)
+        switch = page.get_by_role("group", name="Policy in sight").get_by_role("button").all()
         for t in (3, max(run["steps"] for run in pair["runs"])):
             page.get_by_role("slider", name="Step").fill(str(t))
             assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), place
             for number, (run, table) in enumerate(zip(pair["runs"], page.evaluate(READ_TABLE), strict=True)):
                 side = page.locator(".player-run").nth(number)
+                if switch:
+                    switch[number].click()
+                assert side.is_visible()
                 check_side(side, pair["scene"], run, table, min(t, run["steps"]))
         assert serious(page) == []
 
@@ -280,3 +260,108 @@ def check_side(side, scene, run, table, at):
     assert side.locator(".player-score").count() == (len(run["top"][at]) if at < run["steps"] else 0)
     marks = side.locator("svg :is(.player-badge-unknown, .player-badge-wrong)").count()
     assert bool(marks) == bool((belief != gold).any())
+
+
+# --- any other episode --------------------------------------------------------------------------
+
+
+def choose(page, **chosen):
+    """Fill in the form, opened first, and leave each field as a reader does."""
+    form = page.locator(".player-form")
+    if not form.is_visible():
+        page.get_by_text("Choose any other episode").click()
+    for label, value in chosen.items():
+        control = form.get_by_label(re.compile(f"^{label}\\b"))
+        if label in ("Seed", "Budget", "Threshold", "Switches"):
+            control.fill(value)
+            control.press("Tab")
+        else:
+            control.select_option(value)
+
+
+@pytest.mark.browser
+def test_a_page_plays_any_episode_says_what_it_cannot_and_links_to_it(opened):
+    page = opened(Player([recorded(0)]))
+    about, message = page.locator(".player-about"), page.locator(".player-message")
+    choose(page, World="graphnav", Regime="S1", Protocol="observed", Policy="simple", Beside="periodic")
+    choose(page, Seed="1003", Threshold="0.5", Switches="clock=stands")
+    asked = {"seed": 1003, "regime": "S1", "protocol": "observed:clock=stands", "threshold": 0.5}
+    wanted = record_pair("graphnav", **asked)
+    page.get_by_text(wanted["about"], exact=True).wait_for()
+    page.get_by_role("slider", name="Step").fill("5")
+    page.get_by_text(value_text(wanted, 5), exact=True).wait_for()
+    page.wait_for_function("location.hash.endsWith('step=5')")
+    for label, value, said in (
+        ("Budget", "99", "The budget 99 is not in 0..20."),
+        ("Budget", "2.5", "The budget “2.5” is not a whole number."),
+        ("Seed", "0:3", "The seed “0:3” is not a whole number."),
+        ("Threshold", "high", "The threshold “high” is not a number."),
+        ("Switches", "clock=backwards", "The protocol switch clock accepts runs or stands"),
+    ):
+        before = page.locator(".player-form").get_by_label(re.compile(f"^{label}\\b")).input_value()
+        choose(page, **{label: value})
+        message.get_by_text(said).wait_for()
+        assert about.inner_text() == wanted["about"]
+        choose(page, **{label: before})
+        page.wait_for_function("document.querySelector('.player-message').textContent === ''")
+    page.get_by_role("slider", name="Step").fill("5")
+    page.wait_for_function("location.hash.endsWith('step=5')")
+    linked = opened(Player([recorded(0)]), address=page.evaluate("location.hash"))
+    linked.get_by_text(wanted["about"], exact=True).wait_for()
+    assert shown_step(linked).startswith("5 of")
+    choose(linked, Beside="")
+    linked.wait_for_function("document.querySelectorAll('.player-run').length === 1")
+    assert linked.locator(".player-form").get_by_label("Seed").input_value() == "1003"
+
+
+@pytest.mark.browser
+def test_buttons_choose_a_seed_by_keyboard_too(opened):
+    page = opened(Player([recorded(1)]))
+    said = {"Typical seed": "median", "Largest difference": "largest", "Random seed": "at random"}
+    for name, how in said.items():
+        page.get_by_role("button", name=name).focus()
+        page.keyboard.press("Enter")
+        rare = page.locator(".player-rarity")
+        rare.get_by_text(re.compile(f"^Seed .*{how}.* 30 seeds")).wait_for()
+        seed = re.match(r"Seed (\d+)", rare.inner_text())[1]
+        page.locator(".player-about").get_by_text(f"seed {seed}:").wait_for()
+        assert page.locator(".player-form").get_by_label("Seed").input_value() == seed
+
+
+@pytest.mark.browser
+def test_without_an_engine_the_stored_episodes_stay(opened):
+    page = opened(Player([recorded(0), recorded(1)]), engine=False)
+    page.get_by_text("so only the stored episodes can be shown").wait_for()
+    assert page.get_by_role("button", name="Typical seed").is_disabled()
+    page.get_by_label("Episode", exact=True).select_option("1")
+    page.get_by_text(recorded(1)["about"], exact=True).wait_for()
+    assert page.get_by_text("so only the stored episodes can be shown").is_visible()
+
+
+@pytest.mark.browser
+def test_a_policy_in_python_is_shown_and_it_is_said_that_no_page_runs_it(opened):
+    mine = custom_policy("mine", lambda view: 2.0 * view.d, "<b>Mine</b>")
+    page = opened(Player([record_pair("objectstate", ("mine", "simple"), 3, own=[mine])]))
+    page.locator(".player-name", has_text="<b>Mine</b>").wait_for()
+    page.get_by_text("<b>Mine</b> is a policy in Python, which a page cannot run").wait_for()
+    page.get_by_role("button", name="Typical seed").click()
+    page.get_by_text("Choose a policy that the page can run.").wait_for()
+
+
+@pytest.mark.browser
+def test_a_phone_shows_one_policy_with_the_steps_at_hand(opened):
+    page = opened(Player([recorded(0)]), viewport={"width": 390, "height": 760})
+    sides, switch = page.locator(".player-run"), page.get_by_role("group", name="Policy in sight")
+    assert [side.is_visible() for side in sides.all()] == [True, False]
+    switch.get_by_role("button").nth(1).focus()
+    page.keyboard.press("Enter")
+    assert [side.is_visible() for side in sides.all()] == [False, True]
+    sides.nth(1).locator(".player-scene").evaluate(
+        "(drawing) => scrollBy(0, drawing.getBoundingClientRect().top - 250)"
+    )
+    slider = page.get_by_role("slider", name="Step").bounding_box()
+    assert 0 <= slider["y"] < 200
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    page.set_viewport_size({"width": 1400, "height": 900})
+    assert [side.is_visible() for side in sides.all()] == [True, True]
+    assert not switch.is_visible()

@@ -45,7 +45,7 @@ MOVED = """<!doctype html>
 <script>location.replace("{new}" + (location.hash || "{part}"));</script></head>
 <body><p>This page is now part of <a href="{new}{part}">another one</a>.</p></body></html>
 """
-_WIDGET = re.compile(r'<div class="static-widget" id="[^"]*" data-module="([\w-]+)">')
+_WIDGET = re.compile(r'<div class="static-widget" id="[^"]*" data-module="([\w-]+)"')
 
 
 def check(app: Sphinx, doctree: nodes.document) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -254,18 +255,24 @@ class ByWorld:
 def cache_folder() -> Path | None:
     """The folder that holds this edition's machine code; None where nothing can be written at all.
 
-    It lies beside the engine. Where that cannot be written, it lies in the user's cache or among temporary
-    files, and begins as a copy of what lies beside the engine.
+    It lies in `NUMBA_CACHE_DIR` where that is set, else beside the engine. Where that cannot be written, it
+    lies in the user's cache or among temporary files, and begins as a copy of what lies beside the engine. A
+    folder in which another user can put code is passed over: what lies there is run.
     """
-    beside = HOME / "__pycache__" / f"{OURS}{EDITION}"
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "envprobe"
-    temporary = Path(tempfile.gettempdir()) / f"envprobe-{os.getuid()}"
-    for folder in (beside, user / beside.name, temporary / beside.name):
+    name = f"{OURS}{EDITION}"
+    beside = HOME / "__pycache__" / name
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "envprobe" / name
+    temporary = Path(tempfile.gettempdir()) / f"envprobe-{os.getuid()}" / name
+    asked = [Path(os.environ["NUMBA_CACHE_DIR"]) / name] if os.environ.get("NUMBA_CACHE_DIR") else []
+    for folder in (*asked, beside, user, temporary):
         with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
+            for part in (folder.parent, folder):
+                part.mkdir(mode=0o700 if folder == temporary else 0o755, parents=True, exist_ok=True)
+            if not is_ours(folder) or (folder == temporary and not is_ours(folder.parent)):
+                continue
             with tempfile.TemporaryFile(dir=folder):
                 os.utime(folder)  # it is in use
-            if folder != beside and beside.is_dir() and not any(folder.iterdir()):
+            if folder != beside and is_ours(beside) and not any(folder.iterdir()):
                 with contextlib.suppress(OSError):
                     shutil.copytree(beside, folder, dirs_exist_ok=True)
             for other in folder.parent.glob(f"{OURS}*"):  # unused for a day: before, another may be at work
@@ -274,6 +281,21 @@ def cache_folder() -> Path | None:
                         shutil.rmtree(other, ignore_errors=True)
             return folder
     return None
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether no other user can put code into a folder: this user or the engine's owner alone writes there.
+
+    >>> is_ours(HOME / "no such folder")
+    False
+    """
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    owners = {os.getuid(), HOME.stat().st_uid}
+    writable = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid in owners and not writable
 
 
 _announced: set[str] = set()

@@ -28,7 +28,10 @@ TRIPLE = "wasm32-unknown-unknown"
 FEATURES = "+bulk-memory,+mutable-globals,+sign-ext,+nontrapping-fptoint"  # all browsers have them since 2021
 REFERENCES = ("NRT_incref", "NRT_decref")  # Numba's counters of arrays that it made; the engine makes none
 MESSAGES = (  # of Python's exceptions: no page can read them, and they name types by a process's own numbers
-    (r'^(@"?\.const\.(?:missing|pickledata)[^\n]* = internal constant )\[\d+ x i8\] c"[^"]*"', r'\1[1 x i8] c"\\00"'),
+    (
+        r'^(@"?\.const\.(?:missing|pickledata)[^\n]* = internal constant )\[\d+ x i8\] c"[^"]*"',
+        r'\1[1 x i8] c"\\00"',
+    ),
     (r"^(@\.const\.picklebuf[^\n]*, i32 )\d+(?=, ptr @\.const\.pickledata)", r"\g<1>1"),
 )
 ABOUT_SECONDS = 4  # to make a module, on a machine of today

@@ -99,9 +99,9 @@ def _own(name: str, otherwise: Callable[..., Any] | None = None) -> Callable[...
 
 def _join(find: Callable[[ModuleType], Any]) -> Callable[..., Any]:
     joined = ByWorld()
-    _joined.append((joined, find))
     for module in MODULES.values():
         joined.add(kind_of(module.NAME), find(module))
+    _joined.append((joined, find))  # a name that some world lacks is in no list
     return joined.function
 
 

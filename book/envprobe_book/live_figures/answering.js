@@ -4,12 +4,15 @@
 //
 //   EnvProbe.answering(root, {asked, draw, refuse})   answers while `root` is in sight; of the functions given
 //       asked()                             what to find: {rows, setting, seeds, resamples}, or null for nothing
-//       draw(asked, found, resamples)       takes it: `found` has `value`, of points also `x`, for each row
+//       draw(asked, found, used)            takes it: `found` has `value`, of points also `x`, for each row;
+//                                           `used` says {resamples, seeds}, as `estimates.evaluate` does
 //       refuse(sentence)                    says why there is nothing
 //     returns {answer(quick), isSeen(), close()}
+//   EnvProbe.answering.said(used, resamples)
+//                                           in words how few were used; nothing where it was all of them
 //   EnvProbe.plotted(rows, found)           the rows as `EnvProbe.plot` takes them
 //
-// A later move overtakes an earlier one. While it moves, intervals come from few resamples, at rest from all;
+// A later move overtakes an earlier one. While it moves, few seeds and resamples are used, at rest all;
 // `root.dataset.settled` is "yes" once they do.
 (() => {
   "use strict";
@@ -32,9 +35,16 @@
 
   async function find({ rows, setting, seeds, resamples }, options) {
     const flat = rows.flatMap((row) => partsOf(row).map((part) => row[part]));
-    const { found, resamples: drawn } = await estimates.evaluate(flat, setting, { seeds, resamples, ...options });
+    const { found, ...used } = await estimates.evaluate(flat, setting, { seeds, resamples, ...options });
     const values = found[Symbol.iterator]();
-    return { found: rows.map((row) => Object.fromEntries(partsOf(row).map((part) => [part, values.next().value]))), drawn };
+    return { found: rows.map((row) => Object.fromEntries(partsOf(row).map((part) => [part, values.next().value]))), used };
+  }
+
+  const isWhole = (used, resamples) => used.resamples >= resamples && used.seeds === null;
+
+  function said(used, resamples) {
+    if (isWhole(used, resamples)) return "";
+    return `While you move: ${used.seeds === null ? "" : `${used.seeds} seeds and `}${used.resamples} resamples.`;
   }
 
   function answering(root, { asked, draw, refuse }) {
@@ -52,12 +62,11 @@
       overtaken = new AbortController();
       const { signal } = overtaken;
       try {
-        const { found, drawn } = await find(wanted, { quick, signal });
+        const { found, used } = await find(wanted, { quick, signal });
         if (signal.aborted) return;
-        draw(wanted, found, drawn);
-        const isWhole = drawn >= wanted.resamples;
-        shown = isWhole ? key : "";
-        if (isWhole) root.dataset.settled = "yes";
+        draw(wanted, found, used);
+        shown = isWhole(used, wanted.resamples) ? key : "";
+        if (shown) root.dataset.settled = "yes";
         else timer = setTimeout(() => answer(false), REST);
       } catch (error) {
         if (error.name === "AbortError" || signal.aborted) return;
@@ -85,5 +94,6 @@
     };
   }
 
+  answering.said = said;
   Object.assign(globalThis.EnvProbe, { answering, plotted });
 })();

@@ -3,8 +3,9 @@
 // A classic script, after engine.js and statistics.js. It makes `EnvProbe.estimates`:
 //
 //   evaluate(estimates, setting, {seeds, resamples, quick, signal})
-//       a promise of {value, low, high} for each; of a track arrays, with `t`. With `quick`, intervals come
-//       from so few resamples that a slider can be followed.
+//       a promise of {found, resamples, seeds}: found is {value, low, high} for each, of a track arrays, with
+//       `t`. With `quick`, a slider can be followed: intervals come from fewer resamples, and a figure of many
+//       conditions runs its first seeds alone. What was used is told; null stands for all seeds.
 //   conditionOf(arm, world, setting)
 //       the condition of an arm: its own words, and the setting's where it has none
 //
@@ -19,6 +20,9 @@
   const MIN_RUNNING = 10; // as `statistics.MIN_RUNNING`
   const QUICK = 6e6; // draws in all of a figure that is moved
   const FEWEST = 200; // resamples
+  const EPISODES = 4000; // in all that a figure runs while it is moved: about a tenth of a second
+  const LEAST = 30; // seeds of each condition
+  const BANDS = 1000; // resamples of a track, as in Python: its band is read by eye
   const SLICE = 12; // milliseconds of arithmetic before the page may breathe
   const MEASURE = /^([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?$/;
   const kept = new Map();
@@ -38,26 +42,26 @@
 
   const keyOf = (condition, seeds, logged) => JSON.stringify([condition, seeds, logged]);
 
-  // Run what is not kept; a map of columns by key.
-  async function columnsOf(wanted, seeds, signal) {
+  // Run what is not kept; a map of columns by key, and how many seeds each has at most.
+  async function columnsOf(wanted, seeds, signal, quick) {
     const found = new Map();
+    const missing = [...wanted].filter(([key]) => !kept.has(key));
+    const most = quick && missing.length * LEAST > 0 ? Math.max(LEAST, Math.floor(EPISODES / missing.length)) : Infinity;
+    for (const [key] of wanted) if (kept.has(key)) found.set(key, touched(key));
+    let cut = false;
     for (const logged of [false, true]) {
-      const missing = new Map();
-      for (const [key, one] of wanted) {
-        if (one.logged !== logged) continue;
-        if (kept.has(key)) found.set(key, touched(key));
-        else missing.set(key, one.condition);
-      }
-      if (missing.size === 0) continue;
+      const own = missing.filter(([, one]) => one.logged === logged);
+      if (own.length === 0) continue;
       const logs = logged && ["accuracy", "probe"];
-      const ran = await engine.run([...missing.values()], seeds, { signal, logs });
-      [...missing].forEach(([key, condition], i) => {
+      const ran = await engine.run(own.map(([, { condition }]) => condition), seeds, { signal, logs, most });
+      own.forEach(([key, { condition }], i) => {
         const columns = { ...ran[i], ...constants(condition) };
         found.set(key, columns);
-        keep(key, columns);
+        if (columns.digest.length < most) keep(key, columns);
+        else cut = true;
       });
     }
-    return found;
+    return { columns: found, most: cut ? most : null };
   }
 
   // What `run` says of a condition beside what it measures.
@@ -202,11 +206,13 @@
     if (statistic === "track") {
       const logs = keys[0].map((key) => columns.get(key).logs[measure]);
       if (measure === "probe") return probesOf(stacked(logs));
-      const labels = logs.flatMap(({ shape }, place) => Array(shape[0]).fill(place));
-      return trackOf(stacked(logs), logs.length > 1 ? labels : null, resamples);
+      const strata = logs.flatMap(({ shape }, place) => Array(shape[0]).fill(place));
+      return trackOf(stacked(logs), logs.length > 1 ? strata : null, Math.min(BANDS, resamples));
     }
-    const arms = keys.map((own) => own.map((key) => measured(measure, columns.get(key))));
-    const labels = worlds.flatMap((_, place) => Array(arms[0][place].length).fill(place));
+    const whole = keys.map((own) => own.map((key) => measured(measure, columns.get(key))));
+    const counts = worlds.map((_, place) => Math.min(...whole.map((own) => own[place].length)));
+    const arms = whole.map((own) => own.map((values, place) => values.subarray(0, counts[place]))); // the same seeds
+    const labels = worlds.flatMap((_, place) => Array(counts[place]).fill(place));
     const joined = arms.map((own) => Float64Array.from(own.flatMap((values) => [...values])));
     if (statistic === "mean") return meanOf(joined[0], labels, measure === "success", resamples);
     if (statistic === "gain") return gainOf(joined, labels, scale, resamples);
@@ -218,7 +224,7 @@
   // Resamples of a figure that is moved: the more it draws, the fewer.
   function quickly(asked, columns, resamples) {
     const units = ({ statistic, measure, keys }) => {
-      if (statistic === "fixed" || measure === "probe") return 0;
+      if (statistic === "fixed" || measure === "probe") return 0; // and so of what draws nothing
       const own = keys.flat().map((key) => columns.get(key));
       const episodes = own.reduce((sum, { digest }) => sum + digest.length, 0);
       return statistic === "track" ? episodes * (own[0].logs.accuracy.shape[1]) : episodes;
@@ -243,7 +249,7 @@
       );
       return { ...estimate, keys };
     });
-    const columns = await columnsOf(wanted, seeds, signal);
+    const { columns, most } = await columnsOf(wanted, seeds, signal, quick);
     const draws = quick ? quickly(asked, columns, resamples) : resamples;
     const found = [];
     let begun = performance.now();
@@ -255,7 +261,7 @@
       if (signal?.aborted) throw new DOMException("Overtaken by a later setting.", "AbortError");
       found.push(foundOf(one, columns, draws));
     }
-    return { found, resamples: draws };
+    return { found, resamples: draws, seeds: most };
   }
 
   globalThis.EnvProbe.estimates = { evaluate, conditionOf, measured };

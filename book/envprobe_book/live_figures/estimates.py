@@ -33,6 +33,7 @@ Plain = Mapping[str, Any]
 Found = dict[str, Any]
 """`value low high` of an estimate; of a track arrays [time], with `t`."""
 NOTHING: Found = {"value": math.nan, "low": math.nan, "high": math.nan}
+BANDS = 1_000  # resamples of a track: its band is read by eye
 KNOBS = ("budget", "threshold", "regime", "horizon", "profile", "protocol")
 
 
@@ -83,7 +84,8 @@ def mean(
     >>> mean("simple", "success", "procedural", protocol="paper").worlds
     ('tooldag',)
     """
-    return Estimate("mean", measure, ({"policy": policy, **own},), _worlds(worlds))
+    ordered = tuple(sorted(_worlds(worlds)))  # as `summarize` resamples them
+    return Estimate("mean", measure, ({"policy": policy, **own},), ordered)
 
 
 def gain(
@@ -207,7 +209,7 @@ def _track(tables: list[Any], measure: str, resamples: int) -> Found:
         ends = {name: np.array([getattr(one, name) for one in shares]) for name in ("value", "low", "high")}
         return {"t": np.arange(len(shares))} | ends
     labels = np.repeat(np.arange(len(tables)), [len(own) for own in tables])
-    found = mean_track(joined, resamples, labels if len(tables) > 1 else None)
+    found = mean_track(joined, min(BANDS, resamples), labels if len(tables) > 1 else None)
     return {"t": found["t"], "value": found["accuracy"], "low": found["low"], "high": found["high"]}
 
 

@@ -115,7 +115,8 @@
 
   function estimate(statistic, measure, names, worlds, own = {}) {
     const scale = statistic === "gain" ? 100 : 1;
-    return { statistic, measure, arms: names.map((policy) => ({ policy, ...own })), worlds, scale };
+    const ordered = statistic === "mean" ? [...worlds].sort() : worlds; // as `estimates.mean` resamples them
+    return { statistic, measure, arms: names.map((policy) => ({ policy, ...own })), worlds: ordered, scale };
   }
 
   // Of each figure how it looks, and `rows` that it shows of a setting.
@@ -171,8 +172,8 @@
     root.append(place);
     let plot = null, drawn = "";
 
-    function draw({ rows, setting, title }, found, resamples) {
-      state.figures[figure.name] = { setting, rows, found, resamples };
+    function draw({ rows, setting, title }, found, used) {
+      state.figures[figure.name] = { setting, rows, found, ...used };
       const labels = JSON.stringify([title, rows.map(({ panel, name }) => [panel, name])]);
       if (labels !== drawn) {
         plot?.close();
@@ -181,7 +182,7 @@
         drawn = labels;
       }
       plot?.update(plotted(rows, found), null);
-      say(note, resamples < RESAMPLES ? `Intervals from ${resamples} resamples while you move.` : "");
+      say(note, answering.said(used, RESAMPLES));
     }
 
     const asked = () => {
@@ -226,15 +227,16 @@
         COLUMNS.map(([measure]) => ({ series: name, value: estimate("mean", measure, [name], worldsOf(moved.world)) }))));
     }
 
-    function draw({ rows, setting, seeds }, found, resamples) {
-      state.figures.table = { setting, rows, found, resamples };
+    function draw({ rows, setting, seeds }, found, used) {
+      state.figures.table = { setting, rows, found, ...used };
       const lines = [];
       for (let at = 0; at < rows.length; at += COLUMNS.length) {
         const cells = COLUMNS.map(([, , digits], i) => cell(found[at + i].value, digits));
         lines.push(element("tr", {}, element("th", { scope: "row" }, given.series[rows[at].series].title), ...cells));
       }
       body.replaceChildren(...lines);
-      say(caption, `Means with 95% intervals, seeds ${seeds}, ${resamples.toLocaleString("en-US")} resamples.`);
+      const few = answering.said(used, RESAMPLES);
+      say(caption, `Means with 95% intervals, seeds ${seeds}. ${few || `${RESAMPLES.toLocaleString("en-US")} resamples.`}`);
     }
 
     return answering(place, { asked, draw, refuse: () => say(caption, "The numbers are those before.") }).close;
@@ -279,7 +281,7 @@
     function picturePlane(policy) {
       const title = `Where budget and threshold pay: accuracy of ${given.series[policy].title} over ${given.series[bar.setting().reference].title}`;
       const figure = {
-        name: "plane", kind: "plane", title, label: "threshold", across: "budget", line: null, limits: null, columns: 1, digits: 1,
+        name: "plane", kind: "plane", title, label: "points", up: "threshold", across: "budget", line: 0, limits: null, columns: 1, digits: 1,
         about: title, series: given.series, mark: mark(), onmove: ({ x, y }) => bar.move({ budget: x, threshold: y }),
       };
       const made = makePlot?.(figure) ?? null;

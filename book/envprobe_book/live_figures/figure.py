@@ -30,6 +30,7 @@ Row = Mapping[str, Any]
 OWN = -1  # as a budget: the regime's
 HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of four terms of at most 1
 LABELS = ("panel", "name", "series")
+NUMBERS = "numbers"  # a figure that sentences alone show
 BOTH = ("points", "frontier")  # whose marks have two values
 
 
@@ -38,7 +39,7 @@ class LiveFigure:
     """A figure of estimates; a notebook's last expression.
 
     Attributes:
-        kind: as `draw` takes it.
+        kind: as `draw` takes it, or `numbers`, which are shown by sentences alone.
         name: a name no other figure of the page has.
         rows: one an estimate: `value`, of points also `x`, and its labels `panel name series`; what the paper
             prints in `printed` and `printed_x`; of a frontier, whether it is `competing` (by default it is).
@@ -149,6 +150,9 @@ class LiveFigure:
     def page_html(self) -> str:
         """The figure in a page: the static one, which a script replaces, and the description."""
         data = json.dumps(self.as_data(), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+        if self.kind == NUMBERS:
+            script = f'<script type="application/json">{data}</script>'
+            return f'<div class="live-figure" data-engine id="{html.escape(self.name)}">{script}</div>'
         return (
             f'<div class="live-figure" data-engine id="{html.escape(self.name)}">'
             f'<div class="live-static">{self.drawing.svg()}</div>'

@@ -12,6 +12,7 @@
 
   const { engine, estimates, bar, answering, plotted, plot: makePlot } = globalThis.EnvProbe;
   const SHADE = 500; // milliseconds without a move, after which the stretch of the threshold is looked for
+  const NO_PLOT = { root: "", update() {}, close() {} }; // of numbers that sentences alone show
   const figures = {};
 
   const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
@@ -25,23 +26,23 @@
   }
 
   function open(root, figure, place) {
-    const plot = makePlot(figure);
+    const plot = figure.kind === "numbers" ? NO_PLOT : makePlot(figure);
     const note = Object.assign(document.createElement("p"), { className: "live-note" });
     note.setAttribute("role", "status");
     const printed = figure.rows.map((row) => row.found);
-    const state = { figure, setting: figure.setting, found: printed, resamples: figure.resamples };
+    const state = { figure, setting: figure.setting, found: printed, resamples: figure.resamples, seeds: null };
     figures[figure.name] = state;
 
-    function draw(setting, found, resamples) {
-      Object.assign(state, { setting, found, resamples });
+    function draw(setting, found, used) {
+      Object.assign(state, { setting, found, ...used });
       const isPrinted = isSame(setting, figure.setting);
       plot.update(plotted(figure.rows, found), isPrinted ? null : plotted(figure.rows, printed));
       say();
     }
 
     function say() {
-      const few = state.resamples < figure.resamples ? ` Intervals from ${state.resamples} resamples while you move.` : "";
-      const moved = isSame(state.setting, figure.setting) ? "" : "Run in this page. Faint: this page’s own values.";
+      const few = answering.said(state, figure.resamples);
+      const moved = isSame(state.setting, figure.setting) ? "" : "Run in this page. Faint: this page’s own values. ";
       if (note.textContent !== moved + few) note.textContent = moved + few;
       follow();
     }
@@ -50,7 +51,7 @@
     function asked() {
       const setting = settingOf(figure, bar.setting());
       if (isSame(setting, figure.setting)) {
-        draw(setting, printed, figure.resamples);
+        draw(setting, printed, { resamples: figure.resamples, seeds: null });
         return null;
       }
       return { rows: figure.rows, setting, seeds: figure.seeds, resamples: figure.resamples };
@@ -58,7 +59,7 @@
 
     const { isSeen, close } = answering(root, {
       asked,
-      draw: (wanted, found, resamples) => draw(wanted.setting, found, resamples),
+      draw: (wanted, found, used) => draw(wanted.setting, found, used),
       refuse: (sentence) => {
         note.textContent = `${sentence} The figure shows the values before.`;
       },
@@ -90,6 +91,7 @@
     waiting = requestAnimationFrame(() => {
       document.querySelectorAll(".live-number").forEach(showNumber);
       document.querySelectorAll(".live-conclusion").forEach(test);
+      document.querySelectorAll(".live-setting").forEach(showKnob);
     });
   }
 
@@ -100,6 +102,12 @@
     const signed = span.dataset.sign && value > 0 && /[1-9]/.test(text) ? `+${text}` : text;
     if (span.textContent !== signed) span.textContent = signed;
     span.classList.toggle("live-moved", !bar.isOwn());
+  }
+
+  function showKnob(span) {
+    const setting = bar.setting();
+    const text = span.dataset.knob === "budget" ? String(bar.budgetOf(setting)) : setting[span.dataset.knob].toFixed(2);
+    if (span.textContent !== text) span.textContent = text;
   }
 
   // A sentence is struck out where one of its tests fails, and says so.
@@ -119,21 +127,20 @@
     row[part].arms.flatMap((arm) => row[part].worlds.map((world) => [arm, world]))));
 
   // The lowest score at which a probe was fired with the gate wide open: below it no threshold changes anything.
-  async function deadZone() {
+  async function deadZone(signal) {
     const known = engine.names(), seen = Object.values(figures).filter((one) => one.isSeen());
-    const moved = bar.setting(), wanted = new Map(), quarters = new Map();
+    const moved = bar.setting(), wanted = new Map();
     for (const { figure } of seen) {
       for (const [arm, world] of gated(figure)) {
         if (known.policies[arm.policy].threshold === null) continue;
         const condition = estimates.conditionOf(arm, world, { ...settingOf(figure, moved), threshold: 0 });
         const key = JSON.stringify([condition, figure.seeds]);
         wanted.set(key, { condition, seeds: figure.seeds });
-        quarters.set(key, condition);
       }
     }
     let lowest = Infinity;
     for (const { condition, seeds } of wanted.values()) {
-      const [{ logs }] = await engine.run([condition], seeds, { logs: ["probe", "score"] });
+      const [{ logs }] = await engine.run([condition], seeds, { logs: ["probe", "score"], signal });
       logs.probe.values.forEach((field, i) => {
         if (field >= 0 && logs.score.values[i] < lowest) lowest = logs.score.values[i];
       });
@@ -141,22 +148,23 @@
     return lowest;
   }
 
-  let shading = 0, key = "";
+  let shading = 0, key = "", searching = null;
   function shadeLater() {
     clearTimeout(shading);
+    searching?.abort(); // a move comes first
     shading = setTimeout(async () => {
       const { threshold, ...rest } = bar.setting();
       const names = Object.values(figures).filter((one) => one.isSeen()).map(({ figure }) => figure.name);
       const asked = JSON.stringify([rest, names]);
       if (asked === key) return;
-      key = asked;
+      searching = new AbortController();
       try {
-        const past = await deadZone();
-        if (asked !== key) return;
+        const past = await deadZone(searching.signal);
+        key = asked;
         const none = past === Infinity || past <= 0;
         bar.shade(none ? 0 : past, none ? "" : `Up to ${past.toFixed(2)} the gate always opens: the whole budget is spent, whatever the threshold.`);
       } catch {
-        key = ""; // the figures say what is wrong
+        key = ""; // overtaken, or the figures say what is wrong
       }
     }, SHADE);
   }
@@ -171,7 +179,11 @@
       addEventListener("scroll", shadeLater, { passive: true });
       shadeLater();
     }
-    open(root, figure, (picture, note) => root.querySelector(".live-static").replaceWith(picture, note));
+    open(root, figure, (picture, note) => {
+      const still = root.querySelector(".live-static");
+      if (still) still.replaceWith(picture, note);
+      else root.append(picture, note);
+    });
   }
 
   function show(root, figure) {

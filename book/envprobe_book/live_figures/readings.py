@@ -1,13 +1,13 @@
 """What sentences say of a live figure: a number that follows the reader, and a condition on it.
 
 A `Reading` is one estimate of a figure. Its `value`, `low` and `high` are numbers that remember where they
-come from: compared, they give a `Test`, which Python decides at once and a page again when a knob is moved.
+come from: compared, they give a `Comparison`, which Python decides at once and a page again when a knob is
+moved.
 """
 
 import html
 import json
 import operator
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,8 @@ _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.
 
 
 @dataclass(frozen=True)
-class Test:
+class Comparison:
     """A comparison of two numbers of live figures, or of one and a fixed number."""
-
-    __test__ = False  # pytest would take it for a test of its own
 
     sign: str
     left: "Quantity | float"
@@ -49,16 +47,16 @@ class Quantity(float):
         return made
 
     def __lt__(self, other: Any) -> Any:
-        return Test("<", self, other)
+        return Comparison("<", self, other)
 
     def __gt__(self, other: Any) -> Any:
-        return Test(">", self, other)
+        return Comparison(">", self, other)
 
     def __le__(self, other: Any) -> Any:
-        return Test("<=", self, other)
+        return Comparison("<=", self, other)
 
     def __ge__(self, other: Any) -> Any:
-        return Test(">=", self, other)
+        return Comparison(">=", self, other)
 
     def __abs__(self) -> "Quantity":
         return Quantity(float(self), self.figure, self.row, self.part, absolute=True)
@@ -107,11 +105,3 @@ class Reading:
     def high(self) -> Quantity:
         """The upper end of its interval."""
         return Quantity(self.found["value"]["high"], self.figure, self.row, "high")
-
-
-def tests_of(condition: Any) -> list[Test] | None:
-    """The tests of a condition that a page can decide; None where it asks anything else."""
-    found = (
-        list(condition) if isinstance(condition, Iterable) and not isinstance(condition, str) else [condition]
-    )
-    return found if found and all(isinstance(one, Test) for one in found) else None

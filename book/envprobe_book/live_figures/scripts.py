@@ -21,7 +21,10 @@ def front_end() -> str:
     """The scripts of live figures as one text, in the order in which they use each other."""
     files = [
         ENGINE_FOLDER / "statistics.js",
-        *(HERE / f"{name}.js" for name in ("estimates", "draw", "bar", "answering", "live", "explorer")),
+        *(
+            HERE / f"{name}.js"
+            for name in ("estimates", "draw", "bar", "answering", "live", "plane", "explorer")
+        ),
     ]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 

@@ -6,6 +6,7 @@ writes (`knobs`), and `to_plain` says a cell in the page's words.
 """
 
 import base64
+import contextlib
 import gzip
 import hashlib
 import json
@@ -16,6 +17,8 @@ from typing import Any
 from envprobe_book.page_engine.knobs import common, describe
 from envprobe_book.page_engine.settings import from_plain, params_for, to_plain
 from envprobe_core.engine import wasm
+from envprobe_core.engine.numba_support import cache_folder, keep
+from envprobe_core.sources import files_sha256, package_sha256
 from envprobe_core.worlds import WORLDS
 
 __all__ = ["SCRIPT", "from_plain", "inline_page_engine", "params_for", "to_plain", "write_page_engine"]
@@ -42,19 +45,35 @@ def page_scripts() -> dict[str, str] | None:
 
 @cache
 def _made() -> tuple[str, dict[str, str]] | None:
+    """What is in the scripts beside `engine.js`: what all worlds share, and each world's own.
+
+    It takes some seconds, so it lies beside the machine code, under a name that says of what it was made.
+    """
     modules = {world: wasm.module_of(world) for world in WORLDS}
     if None in modules.values():
         return None
-    knobs = {world: _json(describe(world)).encode() for world in WORLDS}
-    shared = common()
-    parts = [_json(shared).encode(), *modules.values(), *knobs.values()]
-    edition = hashlib.sha256(b"\0".join(part for part in parts if part is not None)).hexdigest()[:16]
+    made_of = [package_sha256(), files_sha256(sorted(HERE.glob("*.py")), HERE.parent)]
+    made_of += [hashlib.sha256(module or b"").hexdigest() for module in modules.values()]
+    edition = hashlib.sha256(" ".join(made_of).encode()).hexdigest()[:16]
+    folder = cache_folder()
+    path = None if folder is None else folder / f"pages-{edition}.json.gz"
+    if path is not None:
+        with contextlib.suppress(OSError, EOFError, ValueError):
+            shared, worlds = json.loads(gzip.decompress(path.read_bytes()))
+            return shared, worlds
     worlds = {
-        world: _json({"edition": edition, "module": _packed(module), "knobs": _packed(knobs[world])})
+        world: _json({"edition": edition, "module": _packed(module or b""), "knobs": _packed(_knobs(world))})
         for world, module in modules.items()
-        if module is not None
     }
-    return _json(shared | {"edition": edition}), worlds
+    shared = _json(common() | {"edition": edition})
+    if path is not None:
+        with contextlib.suppress(OSError):
+            keep(path, gzip.compress(json.dumps([shared, worlds]).encode(), 1))
+    return shared, worlds
+
+
+def _knobs(world: str) -> bytes:
+    return _json(describe(world)).encode()
 
 
 def _packed(content: bytes) -> str:

@@ -4,14 +4,16 @@
 // knobs are a script of their own beside it, which is loaded when the world is first asked for.
 //
 //   ready(world)                                  a promise: the world can be run
-//   run(conditions, seeds, {signal, onprogress, logs})
+//   run(conditions, seeds, {signal, onprogress, logs, most})
 //                                                 a promise of one object a condition: {measure: typed array,
 //                                                 [row]}, `digest` a BigUint64Array; with `logs` (true, or
-//                                                 a list of names) also what happened, see `logsOf`
+//                                                 a list of names) also what happened, see `logsOf`;
+//                                                 `most` takes the first seeds alone
 //   play(condition, seed)                         the same of one episode, with its logs
 //   episodes(condition, seeds)                    a promise of episodes that the page takes step by step
 //   setting(condition)                            a promise of the record's bytes
 //   names()                                       worlds, policies, regimes, protocols, profiles, their values
+//   protocol(text)                                the value of every switch of a protocol
 //
 // Conditions are plain objects (see envprobe_book/page_engine/settings.py). Seeds are an array, a text as on
 // the command line ("0:220"), one for all conditions or a list of them one each ({each: [...]}), or
@@ -555,7 +557,7 @@
     });
   }
 
-  async function run(conditions, seeds = null, { signal = null, onprogress = null, logs = false } = {}) {
+  async function run(conditions, seeds = null, { signal = null, onprogress = null, logs = false, most = Infinity } = {}) {
     if (signal?.aborted) throw overtaken();
     if (!Array.isArray(conditions)) refuse("Conditions are an array.");
     await Promise.all([...new Set(conditions.map(({ world }) => world))].map(ready));
@@ -563,7 +565,7 @@
     const each = seeds && seeds.each;
     const jobs = conditions.map((condition, i) => {
       const task = taskOf(condition, logs === true);
-      return { ...task, seeds: seedsOf(each ? each[i] : seeds, task.seeds) };
+      return { ...task, seeds: seedsOf(each ? each[i] : seeds, task.seeds).slice(0, most) };
     });
     const total = jobs.reduce((sum, job) => sum + job.seeds.length, 0);
     let done = 0;
@@ -579,10 +581,10 @@
       state.fail = (error) => end(reject, error);
       signal?.addEventListener("abort", abort);
       const pieces = jobs.map(() => []);
-      const most = logs ? LOGGED : ROWS;
+      const atOnce = logs ? LOGGED : ROWS;
       jobs.forEach(({ world, setting, replays, seeds: own }, i) => {
-        for (let first = 0, piece = 0; first < own.length; first += most, piece++) {
-          const task = { setting, replays, seeds: own.slice(first, first + most), logs };
+        for (let first = 0, piece = 0; first < own.length; first += atOnce, piece++) {
+          const task = { setting, replays, seeds: own.slice(first, first + atOnce), logs };
           queue.push({
             run: state,
             world,
@@ -653,6 +655,14 @@
 
     view() {
       return new DataView(this.machine.memory.buffer);
+    }
+
+    // Go on from where others stand, which are as many, of the same world.
+    standAs(others) {
+      const size = this.machine.described.episode.size * this.rows;
+      const stand = new Uint8Array(others.machine.memory.buffer, others.at.episodes, size);
+      new Uint8Array(this.machine.memory.buffer, this.at.episodes, size).set(stand);
+      return this;
     }
 
     stage(name) {
@@ -743,6 +753,7 @@
   const engine = {
     available, ready, run, play, episodes, setting,
     names: () => common,
+    protocol: protocolOf,
     describe: (found) => { common = found; },
     add: (world, found) => { packed[world] = found; },
   };

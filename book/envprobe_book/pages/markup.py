@@ -4,6 +4,7 @@ People write the sentences; code gives the condition under which each is true, a
 """
 
 import base64
+import json
 import math
 import os
 import re
@@ -54,16 +55,28 @@ def conclude(text: str, when: Any) -> Text:
         text: a sentence or two, in Markdown, written by hand.
         when: the condition, or a function that gives it (what it asks of a protocol, world or policy that was
             not run is not so, nor is what it asks of an empty frame, such as its largest value); of an array
-            or a frame's column, that it is true everywhere and not empty.
+            or a frame's column, that it is true everywhere and not empty. Comparisons of a live figure's
+            numbers (`LiveFigure.at`) are tested again in the page when a reader moves them.
 
     Raises:
         ConclusionError: if the condition fails with the book's own values.
     """
     if _is_so(when):
-        return Text(text)
+        tests = comparisons_of(when)
+        if tests is None:
+            return Text(text)
+        told = escape(json.dumps(tests, separators=(",", ":")))
+        return Text(f'<span class="live-conclusion" data-tests="{told}">{text}</span>')
     if os.environ.get(BOOK):
         raise ConclusionError(f"with the book's own values this is not so: {text}")
     return Text(f"*Not so with these values:* <s>{text}</s>")
+
+
+def comparisons_of(when: Any) -> list[Any] | None:
+    """The comparisons of live figures that make up a condition, as data; None where it asks anything else."""
+    found = when if isinstance(when, list | tuple) else [when]
+    told = [getattr(one, "as_data", None) for one in found]
+    return [tell() for tell in told if tell] if told and all(told) else None
 
 
 def _is_so(when: Any) -> bool:

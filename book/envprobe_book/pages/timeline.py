@@ -11,7 +11,7 @@ import pandas as pd
 
 from envprobe_book.facts.replay import Witnessed
 from envprobe_core import measures
-from envprobe_core.engine.records import UNKNOWN, WAIT
+from envprobe_core.engine.records import NONE, UNKNOWN, WAIT
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.regimes import REGIMES
@@ -28,6 +28,34 @@ OUTCOMES = {
 }
 """How the gate decided, as the player labels it."""
 WAITS = "waits"
+SAID = {
+    "change": "{field}: {old} → {new}",
+    "reached": "ends with {right} of {fields} beliefs right; the goal was reached",
+    "missed": "ends with {right} of {fields} beliefs right; the goal was not reached",
+    "probes": "probes {field}",
+    "vetoes": "vetoes the probe",
+    "silent": "does not probe",
+    "then probe": ": probe",
+    "then act": ": act",
+    "but rule": ", but the rule {does}",
+    "but judge": ", but the judge {does}",
+    "gate": "max ρ = {score} {sign} {threshold} and {used} {less} {budget}{then}",
+    "own score": "{title} compares its own score, {score}, with {threshold}{then}{count}",
+    "no score": "{title} compares no score with a threshold; it {does}{count}",
+    "count": " ({used} of {budget} probes used)",
+    "waits": WAITS,
+    "wait": "wait: the agent takes its task for done, or sees nothing to do",
+    "acts": "does {action}",
+    "fails": "does {action} in vain",
+    "valid": "{action}: valid",
+    "invalid": "{action}: invalid, nothing happens",
+    "put off": "{action}, put off: the step goes to the probe",
+    "withheld": "{field}: the world says {said}, but the answer is withheld; the table keeps {held}",
+    "logged": "{field}: the world says {said}, but the answer is only logged; the table keeps {held}",
+    "corrects": "{field}: the world says {said}, which corrects the belief ({held})",
+    "confirms": "{field}: the world says {said}, which confirms the belief",
+}
+"""What is said of an episode: Python fills these in, and a page does (`widgets/episode.js`)."""
 RECORDED = ("belief", "gold", "confidence", "staleness", "place")
 
 
@@ -48,7 +76,9 @@ def word(world: World, field: int, value: int) -> str:
 def changes(world: World, before: Values, after: Values) -> dict[int, str]:
     """Which fields have another value: field -> its name, the old and the new value in words."""
     return {
-        i: f"{world.field_names[i]}: {word(world, i, before[i])} → {word(world, i, after[i])}"
+        i: SAID["change"].format(
+            field=world.field_names[i], old=word(world, i, before[i]), new=word(world, i, after[i])
+        )
         for i in np.flatnonzero(before != after).tolist()
     }
 
@@ -80,8 +110,8 @@ def record_run(seen: Witnessed) -> dict[str, Any]:
     differs = ~np.isnan(compared) & (compared != score.max(axis=1, initial=-np.inf))
     own_score = policy.has_threshold and bool(differs.any())
     told = [_decision(seen, t, used[t], score[t], own_score) for t in range(steps)]
-    end = f"ends with {right[-1]} of {world.fields} beliefs right; "
-    end += f"the goal {'was' if seen.goal_reached()[0, steps] else 'was not'} reached"
+    end = SAID["reached" if seen.goal_reached()[0, steps] else "missed"]
+    end = end.format(right=right[-1], fields=world.fields)
     return {
         "name": policy.name,
         "title": policy.title,
@@ -133,46 +163,49 @@ def _decision(seen: Witnessed, t: int, used: int, score: Floats, own_score: bool
     asks, left, compared = field >= 0, used < budget, float(recording.score[0, t])
     gated = policy.has_threshold and not policy.replays
     action = WAITS if proposed == WAIT else world.action_names[proposed]
-    probes = f"probes {world.field_names[field]}" if asks else ""
+    probes = SAID["probes"].format(field=world.field_names[field]) if asks else ""
+    then = SAID["then probe" if asks else "then act"]
+    count, gate_at = SAID["count"].format(used=used, budget=budget), f"{threshold:g}"
 
     if gated and not own_score:
         reached = score.max() >= threshold
-        gate = f"max ρ = {score.max():.2f} {'≥' if reached else '<'} {threshold:g} and {used} "
-        gate += f"{'<' if left else '='} {budget}"
-        if field == (int(np.argmax(score)) if reached and left else -1):
-            gate += ": probe" if asks else ": act"
-        else:
-            gate += f", but the {'judge' if policy.name == 'judge' else 'rule'} "
-            gate += probes or "vetoes the probe"
+        if field != (int(np.argmax(score)) if reached and left else NONE):
+            who = "but judge" if policy.name == "judge" else "but rule"
+            then = SAID[who].format(does=probes or SAID["vetoes"])
+        gate = SAID["gate"].format(
+            score=f"{score.max():.2f}",
+            sign="≥" if reached else "<",
+            threshold=gate_at,
+            used=used,
+            less="<" if left else "=",
+            budget=budget,
+            then=then,
+        )
+    elif own_score:
+        own = {"title": policy.title, "score": f"{compared:.2f}", "threshold": gate_at}
+        gate = SAID["own score"].format(then=then, count=count, **own)
     else:
-        gate = f"{policy.title} compares no score with a threshold; it {probes or 'does not probe'}"
-        if own_score:
-            gate = f"{policy.title} compares its own score, {compared:.2f}, with {threshold:g}: "
-            gate += "probe" if asks else "act"
-        gate += f" ({used} of {budget} probes used)"
+        gate = SAID["no score"].format(title=policy.title, does=probes or SAID["silent"], count=count)
 
     if not asks:
         outcome, valid = "act" if left or not budget else "spent", recording.valid[0, t]
         if gated:
             outcome = "below" if compared < threshold else "veto" if left else "spent"
-        brief = f"does {action}{'' if valid else ' in vain'}"
-        deed = f"{action}: {'valid' if valid else 'invalid, nothing happens'}"
+        brief = SAID["acts" if valid else "fails"].format(action=action)
+        deed = SAID["valid" if valid else "invalid"].format(action=action)
         if action == WAITS:
-            brief, deed = WAITS, "wait: the agent takes its task for done, or sees nothing to do"
+            brief, deed = WAITS, SAID["wait"]
         return {"outcome": outcome, "gate": gate, "deed": deed, "reply": "", "brief": brief}
-    deed = f"{'wait' if action == WAITS else action}, put off: the step goes to the probe"
+    deed = SAID["put off"].format(action="wait" if action == WAITS else action)
     held, said = (
         word(world, field, int(own)) for own in (recording.belief[0, t, field], recording.answer[0, t])
     )
-    reply = f"{world.field_names[field]}: the world says {said}, "
+    how = "corrects" if recording.useful[0, t] else "confirms"
     if not policy.answered:
-        reply += f"but the answer is withheld; the table keeps {held}"
+        how = "withheld"
     elif seen.condition.protocol.answer != "delivered":
-        reply += f"but the answer is only logged; the table keeps {held}"
-    else:
-        reply += (
-            f"which corrects the belief ({held})" if recording.useful[0, t] else "which confirms the belief"
-        )
+        how = "logged"
+    reply = SAID[how].format(field=world.field_names[field], said=said, held=held)
     return {"outcome": "probe", "gate": gate, "deed": deed, "reply": reply, "brief": probes}
 
 

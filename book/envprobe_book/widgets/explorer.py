@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, cycle
 from typing import Any
+from urllib.parse import quote
 
 from envprobe_book.claims import printed_levels
 from envprobe_book.pages.figures import AMBER, GREEN, POLICY_STYLES, PURPLE, VERMILLION, Style
@@ -183,3 +184,12 @@ def printed_points() -> list[dict[str, Any]]:
             }
         )
     return points
+
+
+def fragment(setting: Mapping[str, Any]) -> str:
+    """The end of an address that puts the explorer at a setting.
+
+    >>> fragment({"world": "tooldag", "budget": 3})
+    '#world=tooldag&budget=3'
+    """
+    return "#" + "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in setting.items())

@@ -5,7 +5,9 @@ which `book/assets/static-widgets.js` hands to the same front end, and a text fo
 `book/_ext/companion.py` puts the front end into the page, once for all of its widgets.
 
 A front end is one ES module in anywidget's form (`export default { render({ model, el }) }`): `NAME.js` below
-the tools of `shared.js`. One that is live sends messages to Python and listens to its answers.
+the tools of `shared.js`, and what `PARTS` names. One that is live sends messages to Python and listens to its
+answers. One that runs the engine needs no Python: its page loads the engine (`data-engine`), and in
+JupyterLab, where nothing lies beside the notebook, the engine comes along as text.
 """
 
 import base64
@@ -19,17 +21,20 @@ from typing import Any, ClassVar
 import anywidget
 import traitlets
 
+from envprobe_book.page_engine import inline_page_engine
 from envprobe_book.reproduce.sections import ROOT
 from envprobe_core.errors import InputError
 
 FOLDER = Path(__file__).resolve().parent
 STYLES = ROOT / "book" / "assets"
-MODULES = ("explorer", "player")
+PARTS = {"explorer": ("shared", "explorer"), "player": ("shared", "episode", "player")}
+"""The files of each front end, in their order."""
+MODULES = tuple(PARTS)
 
 
 def module_text(name: str) -> str:
     """The source of a front end, one of `MODULES`, as a single ES module."""
-    return "\n".join((FOLDER / f"{file}.js").read_text(encoding="utf-8") for file in ("shared", name))
+    return "\n".join((FOLDER / f"{file}.js").read_text(encoding="utf-8") for file in PARTS[name])
 
 
 def style_sheets(name: str) -> list[str]:
@@ -58,18 +63,22 @@ class Widget(anywidget.AnyWidget):
 
     Attributes:
         module: the front end, one of `MODULES`.
+        runs_engine: whether it runs episodes itself.
         answer: gives a live front end what it asks for; an `InputError` says why there is nothing.
         state: what the front end shows, as JSON can hold it; synchronised.
         live: whether Python answers messages; False in every static page; synchronised.
+        engine: the engine's script, where the front end runs it; synchronised.
         identity: an id that no other widget of the page has; the same in every build.
         page_state: what a static page shows instead, where the two differ; None: nothing but the fallback.
         fallback: what a reader without JavaScript is told, in plain text, one paragraph a line.
     """
 
     module: ClassVar[str]
+    runs_engine: ClassVar[bool] = False
     answer: Callable[[Mapping[str, Any]], dict[str, Any]]
     state = traitlets.Dict().tag(sync=True)
     live = traitlets.Bool(False).tag(sync=True)
+    engine = traitlets.Unicode().tag(sync=True)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Give the class its front end and the widgets' style sheet, as anywidget expects them."""
@@ -79,7 +88,8 @@ class Widget(anywidget.AnyWidget):
         super().__init_subclass__(**keywords)
 
     def __init__(self, state: dict[str, Any], *, identity: str, fallback: str, live: bool) -> None:
-        super().__init__(state=state, live=live)
+        engine = inline_page_engine() if self.runs_engine else ""
+        super().__init__(state=state, live=live, engine=engine)
         self.identity, self.fallback = identity, fallback
         self.page_state: dict[str, Any] | None = state
         if live:
@@ -100,8 +110,9 @@ class Widget(anywidget.AnyWidget):
         paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in self.fallback.splitlines())
         if self.page_state is None:
             return paragraphs
+        asks = " data-engine" if self.runs_engine else ""  # see book/_ext/live.py
         return (
-            f'<div class="static-widget" id="{html.escape(self.identity)}" data-module="{self.module}">'
+            f'<div class="static-widget" id="{html.escape(self.identity)}" data-module="{self.module}"{asks}>'
             f'<script type="application/octet-stream">{packed(self.page_state)}</script>'
             f'<div class="static-widget-fallback">{paragraphs}</div></div>'
         )

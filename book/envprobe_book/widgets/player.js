@@ -1,17 +1,10 @@
 // The episode player: two policies on one seed, stepping together through recorded episodes.
 
-const TERMS = ["c", "s", "u", "d"];
-
 // Says whether a belief is right, wrong or unknown. -1 is the engine's "unknown".
 function standing(run, t, field) {
   const held = run.belief[t][field];
   if (held === run.gold[t][field]) return "right";
   return held === -1 ? "unknown" : "wrong";
-}
-
-// Says what a field's value means; the first word of each list stands for the unknown.
-function wordFor(scene, field, value) {
-  return scene.words[scene.word_of[field]][value + 1];
 }
 
 // Adds a field's terms up as the policy does, ((c + s) + u) + d over the terms it keeps.
@@ -369,8 +362,8 @@ function fieldTable(scene, run, t, caption) {
   const lines = scene.fields.map((name, field) => {
     const state = standing(run, t, field);
     const cells = [
-      wordFor(scene, field, run.gold[t][field]),
-      wordFor(scene, field, run.belief[t][field]),
+      valueWord(scene, field, run.gold[t][field]),
+      valueWord(scene, field, run.belief[t][field]),
       SIGNS[state],
       `${run.confidence[t][field]}%`,
       run.staleness[t][field],
@@ -484,48 +477,21 @@ function pips(used, budget) {
   );
 }
 
-// The form of a live player: any episode, recorded anew by the engine.
+// The form: any episode, made by the page's engine.
 
-// Builds the form; `receive(pair)` gets every new episode. Returns {root, close, follow}.
-function makeForm(model, choices, receive) {
-  const controls = new Map();
-  const message = element("p", { class: "player-message", role: "alert" });
-  const busy = element("p", { class: "player-small", role: "status" });
-  const root = element("form", { class: "player-form", "aria-label": "Choose an episode" });
-  for (const [name, label, kind] of FORM) {
-    const id = freshId("player-choice");
-    const control = element(kind ? "input" : "select", { id, ...(kind && { type: "number", ...kind }), ...KEEPS_KEYS });
-    if (!kind) control.append(...choices[name].map(([value, text]) => element("option", { value }, text)));
-    control.value = choices.setting[name] ?? "";
-    controls.set(name, control);
-    root.append(element("div", { class: "player-choice" }, element("label", { for: id }, label), control));
-  }
-  root.append(message, busy);
+const NO_ENGINE = "This page cannot run the engine, which needs WebAssembly, so only the stored episodes can be shown.";
+const OWN_POLICY = "is a policy in Python, which a page cannot run; the stored episode shows it.";
+const UNASKED = "AbortError"; // of a run that a later one has overtaken
 
-  const settled = (error) => {
-    say(busy, "");
-    say(message, error);
-  };
-  const answer = (_, { pair }) => {
-    settled("");
-    receive(pair);
-  };
-  const questions = openQuestions(model, { answer, refuse: settled, wait: () => say(busy, "The engine is busy.") });
-  root.addEventListener("change", () => {
-    questions.ask(Object.fromEntries([...controls].map(([name, control]) => [name, control.value])));
-  });
-  root.addEventListener("submit", (event) => event.preventDefault());
-  // Shows in the form what a menu's episode was recorded with.
-  function follow(pair) {
-    const { world, seed, regime, protocol, profile, runs } = pair;
-    const shown = { world, seed, regime, protocol, profile, first: runs[0].name, second: runs.at(-1).name };
-    for (const [name, value] of Object.entries({ ...shown, budget: "", threshold: "" })) {
-      controls.get(name).value = value;
-    }
-    questions.forget(); // an answer under way is out of date
-    settled("");
+// The engine that the page has loaded, or that came along as text, in JupyterLab; null where none can run.
+async function findEngine(model) {
+  const text = model.get("engine");
+  if (!globalThis.EnvProbe?.engine && text) document.head.append(element("script", {}, text)); // runs at once
+  if (!globalThis.EnvProbe?.engine && document.readyState !== "complete") {
+    await new Promise((go) => addEventListener("load", go, { once: true })); // its script may come later
   }
-  return { root, close: questions.close, follow };
+  const engine = globalThis.EnvProbe?.engine;
+  return engine?.available() ? engine : null;
 }
 
 const FORM = [
@@ -533,12 +499,149 @@ const FORM = [
   ["first", "Policy"],
   ["second", "Beside"],
   ["protocol", "Protocol"],
+  ["switches", "Switches (clock=stands, …)", { type: "text", spellcheck: "false" }],
   ["regime", "Regime"],
   ["profile", "Profile"],
-  ["seed", "Seed", { min: 0, step: 1 }],
-  ["budget", "Budget (empty: the regime’s)", { min: 0, step: 1 }],
-  ["threshold", "Threshold (empty: 1.5)", { step: "any" }],
+  ["seed", "Seed", { type: "text", inputmode: "numeric" }],
+  ["budget", "Budget (empty: the regime’s)", { type: "text", inputmode: "numeric" }],
+  ["threshold", "Threshold (empty: 1.5)", { type: "text", inputmode: "decimal" }],
 ];
+const CHOSEN = [["typical", "Typical seed"], ["largest", "Largest difference"], ["random", "Random seed"]];
+
+// The setting of an episode, as `recordPair` reads it.
+function settingOf(pair) {
+  const { world, seed, regime, protocol, profile, budget, threshold, runs } = pair;
+  return { world, seed, regime, protocol, profile, budget, threshold, policies: runs.map(({ name }) => name) };
+}
+
+// A number that a reader wrote; null where nothing is written. What it is called stands in the refusal.
+function numberIn(text, name, { whole = false } = {}) {
+  const written = text.trim();
+  if (written === "") return null;
+  if (whole && !/^\d+$/.test(written)) throw new Error(`The ${name} “${written}” is not a whole number.`);
+  const value = Number(written);
+  if (!Number.isFinite(value)) throw new Error(`The ${name} “${written}” is not a number.`);
+  return whole && !Number.isSafeInteger(value) ? BigInt(written) : value;
+}
+
+// Builds the form and the buttons that choose a seed. `receive(pair, step)` gets every new episode; `follow(pair)`
+// turns to a stored one, and `play(setting, step)` makes one.
+function makeForm(model, { choices, lexicon }, receive) {
+  const controls = new Map();
+  const message = element("p", { class: "player-message", role: "alert" });
+  const rare = element("p", { class: "player-rarity", role: "status" });
+  const fields = element("form", { class: "player-form", "aria-label": "Choose an episode" });
+  for (const [name, label, kind] of FORM) {
+    const id = freshId("player-choice");
+    const control = element(kind ? "input" : "select", { id, ...kind, ...KEEPS_KEYS });
+    if (!kind) control.append(...choices[name].map(([value, text]) => element("option", { value }, text)));
+    controls.set(name, control);
+    fields.append(element("div", { class: "player-choice" }, element("label", { for: id }, label), control));
+  }
+  const buttons = CHOSEN.map(([kind, text]) => {
+    const button = element("button", { type: "button", class: "player-button player-wide" }, text);
+    button.addEventListener("click", () => choose(kind));
+    return button;
+  });
+  const root = element(
+    "div", { class: "player-choose" },
+    element("div", { class: "player-seeds", role: "group", "aria-label": "Choose a seed" }, ...buttons),
+    rare,
+    element("details", { class: "player-other" }, element("summary", {}, "Choose any other episode"), fields),
+    message,
+  );
+  let overtake = new AbortController();
+  let lacking = ""; // why nothing but the stored episodes can be shown
+
+  const busy = (is) => change(root, { "aria-busy": is ? "true" : null });
+
+  // Does what takes the engine a moment; what is asked later overtakes it, and what goes wrong is said.
+  async function attempt(act) {
+    overtake.abort();
+    const { signal } = (overtake = new AbortController());
+    busy(true);
+    try {
+      const engine = await findEngine(model);
+      if (!engine) throw new Error(NO_ENGINE);
+      const { pair, told, step } = await act(engine, signal);
+      if (signal.aborted) return;
+      say(message, "");
+      say(rare, told);
+      fill(pair);
+      receive(pair, step);
+    } catch (error) {
+      if (error.name !== UNASKED && !signal.aborted) {
+        say(rare, "");
+        say(message, error.message);
+      }
+    }
+    if (!signal.aborted) busy(false);
+  }
+
+  // What the form says.
+  function setting() {
+    const value = (name) => controls.get(name).value;
+    const policies = [value("first"), value("second")].filter(Boolean);
+    if (!value("first")) throw new Error("Choose a policy that the page can run.");
+    const switches = value("switches").trim();
+    return {
+      world: value("world"),
+      policies,
+      seed: numberIn(value("seed"), "seed", { whole: true }) ?? 0,
+      regime: value("regime"),
+      protocol: value("protocol") + (switches ? `:${switches}` : ""),
+      profile: value("profile"),
+      budget: numberIn(value("budget"), "budget", { whole: true }),
+      threshold: numberIn(value("threshold"), "threshold"),
+    };
+  }
+
+  function play(wanted, step = 0) {
+    return attempt(async (engine) => ({ pair: await recordPair(engine, lexicon, wanted), told: "", step }));
+  }
+
+  function choose(kind) {
+    return attempt(async (engine, signal) => {
+      const wanted = setting();
+      if (wanted.policies.length < 2) throw new Error("Seeds are chosen by the difference of two policies; choose a second.");
+      say(rare, "Running all seeds of both policies.");
+      const survey = await surveySeeds(engine, lexicon, wanted, { signal });
+      const one = PICK[kind](survey);
+      const titles = wanted.policies.map((name) => lexicon.policies[name].title);
+      const pair = await recordPair(engine, lexicon, { ...wanted, seed: one.seed });
+      return { pair, told: rarity(kind, survey, one, titles) };
+    });
+  }
+
+  // Shows in the form what an episode was made with.
+  function fill(pair) {
+    const [protocol, ...switches] = pair.protocol.split(":");
+    const [first, second = ""] = settingOf(pair).policies;
+    const shown = { ...pair, protocol, switches: switches.join(":"), first, second };
+    for (const [name, control] of controls) control.value = shown[name] ?? "";
+  }
+
+  // Turns to a stored episode.
+  function follow(pair) {
+    overtake.abort(); // an episode on its way is out of date
+    busy(false);
+    fill(pair);
+    const own = pair.runs.find(({ name }) => !lexicon.policies[name]);
+    say(message, own ? `${own.title} ${OWN_POLICY}` : lacking);
+    say(rare, pair.rarity ?? "");
+  }
+
+  fields.addEventListener("change", () => attempt(async (engine) => (
+    { pair: await recordPair(engine, lexicon, setting()), told: "" }
+  )));
+  fields.addEventListener("submit", (event) => event.preventDefault());
+  findEngine(model).then((engine) => {
+    if (engine) return;
+    say(message, (lacking = NO_ENGINE));
+    for (const control of [...controls.values(), ...buttons]) control.disabled = true;
+  });
+  return { root, follow, play, close: () => overtake.abort() };
+}
 
 const PACE = 1100; // milliseconds a step while it plays
 const SPEEDS = [[0.5, "half speed"], [1, "speed 1"], [2, "speed 2"], [4, "speed 4"]];
@@ -551,9 +654,77 @@ function stopsOf(pair) {
   ));
 }
 
+// The part of an address that leads to an episode and a step: everything that it was made with.
+function addressOf(pair, step) {
+  const { regime, profile, budget, threshold, policies } = settingOf(pair);
+  const said = new URLSearchParams({ episode: pair.key, policies: policies.join(" "), regime, profile });
+  if (budget !== null) said.set("budget", budget);
+  if (threshold !== null) said.set("threshold", threshold);
+  said.set("step", step);
+  return `#${said}`;
+}
+
+// What an address leads to: {key, setting, step}, or null; `whole` if it says all of the setting.
+function readAddress(address, lexicon) {
+  const given = new URLSearchParams(new URL(address).hash.slice(1));
+  const key = given.get("episode");
+  const [, world, protocol, seed] = /^([^-]+)-(.*)-(\d+)$/.exec(key ?? "") ?? [];
+  if (!Object.hasOwn(lexicon.worlds, world)) return null;
+  const number = (name) => (given.has(name) ? Number(given.get(name)) : null);
+  const policies = (given.get("policies") ?? "").split(" ");
+  const setting = {
+    world, protocol, seed: numberIn(seed, "seed", { whole: true }), policies,
+    regime: given.get("regime") ?? "S2", profile: given.get("profile") ?? "typical",
+    budget: number("budget"), threshold: number("threshold"),
+  };
+  return { key, setting, whole: given.has("policies"), step: /^\d+$/.test(given.get("step") ?? "") ? number("step") : null };
+}
+
+// Copies the address of what is shown; where a browser refuses that, the address is there to be selected.
+function makeLink(address) {
+  const button = element("button", { type: "button", class: "player-button player-wide" }, "Copy link to this episode");
+  const done = element("span", { class: "player-small", role: "status" });
+  const shown = element("input", { type: "text", readonly: "", class: "player-address", "aria-label": "Link to this episode" });
+  shown.hidden = true;
+  button.addEventListener("click", async () => {
+    shown.value = address();
+    try {
+      await navigator.clipboard.writeText(shown.value);
+      say(done, "copied");
+    } catch {
+      shown.hidden = false;
+      shown.select();
+      say(done, "select and copy it");
+    }
+  });
+  return element("p", { class: "player-link" }, button, " ", done, shown);
+}
+
+// On a phone one policy is in sight, and this says which; where both have room they stand side by side.
+function makeSwitch(runs) {
+  const root = element("div", { class: "player-switch", role: "group", "aria-label": "Policy in sight" });
+  let sight = 0;
+  function show(place) {
+    sight = place;
+    change(runs, { "data-sight": place });
+    [...root.children].forEach((button, number) => change(button, { "aria-pressed": number === place }));
+  }
+  function resize(titles) {
+    const makeButton = (title, place) => {
+      const button = element("button", { type: "button", class: "player-button player-wide" }, title);
+      button.addEventListener("click", () => show(place));
+      return button;
+    };
+    root.replaceChildren(...titles.map(makeButton));
+    root.hidden = titles.length < 2;
+    show(Math.min(sight, titles.length - 1));
+  }
+  return { root, resize };
+}
+
 function render({ model, el }) {
   const state = model.get("state");
-  const live = Boolean(model.get("live"));
+  const inPage = Boolean(model.get("page")); // the address is the page's own, and not JupyterLab's
   const root = element("div", { class: "player" });
   for (const [term, [light, dark]] of Object.entries(state.inks)) {
     root.style.setProperty(`--${term}-light`, light);
@@ -564,6 +735,7 @@ function render({ model, el }) {
   const parting = element("p", { class: "player-parting" });
   const told = element("p", { class: "player-told", "aria-live": "polite" });
   const runs = element("div", { class: "player-runs" });
+  const sight = makeSwitch(runs);
   const transport = makeTransport(visit);
   let pair, sides, t, last;
   let timer = 0;
@@ -574,6 +746,7 @@ function render({ model, el }) {
     last = lastTime(pair);
     sides = pair.runs.map((run) => makeRun(pair, { ...run, mark: state.marks[run.name] }, words));
     runs.replaceChildren(...sides.map((side) => side.root));
+    sight.resize(pair.runs.map(({ title }) => title));
     say(about, pair.about);
     say(parting, pair.parting);
     parting.hidden = !pair.parting;
@@ -595,42 +768,54 @@ function render({ model, el }) {
   // A step that the reader went to stands in the page's address, from where a link takes it back.
   function visit(wanted, playing = false) {
     const more = go(wanted, playing);
-    if (!live && !playing) remember();
+    if (!playing) remember();
     return more;
   }
 
   function remember() {
+    if (!inPage) return;
     clearTimeout(timer);
-    const said = `#episode=${encodeURIComponent(pair.key)}&step=${t}`;
-    timer = setTimeout(() => history.replaceState(history.state, "", said), LINK_DELAY);
+    timer = setTimeout(() => history.replaceState(history.state, "", addressOf(pair, t)), LINK_DELAY);
   }
 
-  // Goes where an address says, if that is one of these episodes; says whether it is.
+  // The stored episode that an address leads to: the first of those that it may mean.
+  function storedAt({ key, setting, whole }) {
+    const same = (one) => Object.entries(settingOf(one)).every(([name, value]) => String(value) === String(setting[name]));
+    return state.pairs.findIndex((one) => one.key === key && (!whole || same(one)));
+  }
+
+  // Goes where an address says, at once if that is a stored episode; says whether it leads to one at all.
   function follow(address) {
-    const given = new URLSearchParams(new URL(address).hash.slice(1));
-    const place = state.pairs.findIndex(({ key }) => key === given.get("episode"));
-    if (live || place < 0) return false;
-    menu.show(place);
-    open(state.pairs[place], /^\d+$/.test(given.get("step") ?? "") ? Number(given.get("step")) : state.start);
+    const wanted = inPage ? readAddress(address, state.lexicon) : null;
+    if (!wanted) return false;
+    const place = storedAt(wanted);
+    if (place >= 0) {
+      menu.show(place);
+      form.follow(state.pairs[place]);
+      open(state.pairs[place], wanted.step ?? state.start);
+    } else if (wanted.whole) {
+      if (!pair) open(state.pairs[0], state.start); // until the engine has made the other
+      form.play(wanted.setting, wanted.step ?? 0);
+    } else return false;
     reveal(root);
     return true;
   }
 
-  let form = null;
   const menu = makeMenu(state.pairs, (place) => {
-    form?.follow(state.pairs[place]);
+    form.follow(state.pairs[place]);
     open(state.pairs[place]);
-    if (!live) remember();
+    remember();
   });
-  if (live) {
-    form = makeForm(model, state.choices, (recorded) => {
-      menu.clear(); // what is shown is none of its episodes
-      open(recorded);
-    });
-    root.append(form.root);
-  }
-  if (state.pairs.length > 1) root.prepend(menu.root);
-  root.append(about, transport.root, parting, runs, element("div", { class: "player-foot" }, makeLegend(), told));
+  const form = makeForm(model, state, (made, step) => {
+    menu.clear(); // what is shown is none of its episodes
+    open(made, step);
+    remember();
+  });
+  transport.root.append(sight.root);
+  const stage = element("div", {}, transport.root, parting, runs); // as far as this goes, the transport stays in sight
+  if (state.pairs.length > 1) root.append(menu.root);
+  root.append(form.root, about, stage, element("div", { class: "player-foot" }, makeLegend(), told));
+  if (inPage) root.append(makeLink(() => new URL(addressOf(pair, t), location.href).href));
   root.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, select, summary, .player-table-holder");
     const move = { ArrowLeft: transport.near(-1), ArrowRight: transport.near(1), Home: 0, End: last }[event.key];
@@ -639,7 +824,7 @@ function render({ model, el }) {
     transport.stop();
     visit(move);
   });
-  form?.follow(state.pairs[0]);
+  form.follow(state.pairs[0]);
   if (!follow(location.href)) open(state.pairs[0], state.start);
   // not the page's own address, which `remember` may have written over since
   const linked = ({ newURL }) => follow(newURL);
@@ -649,7 +834,7 @@ function render({ model, el }) {
     removeEventListener("hashchange", linked);
     clearTimeout(timer);
     transport.stop();
-    form?.close();
+    form.close();
   };
 }
 
@@ -666,8 +851,10 @@ function makeMenu(pairs, choose) {
     groups.get(pair.group).append(element("option", { value: place }, pair.label));
   });
   menu.addEventListener("change", () => choose(Number(menu.value)));
+  menu.append(element("option", { value: "", hidden: "" }, "another one, see below"));
+  menu.value = 0;
   const root = element("div", { class: "player-choice" }, element("label", { for: id }, "Episode"), menu);
-  return { root, clear: () => (menu.selectedIndex = -1), show: (place) => (menu.selectedIndex = place) };
+  return { root, clear: () => (menu.value = ""), show: (place) => (menu.value = place) };
 }
 
 const ICONS = {

@@ -1,9 +1,10 @@
 """The episode player: recorded episodes to step through, one policy or two on one seed side by side.
 
 Two policies meet the same instance, the same mutations and the same errors of the agent, so that whatever
-differs between them follows from the first step at which they did something else. In the book the player
-holds the episodes it was given. In JupyterLab the reader chooses any other, which the engine then runs; a
-setting that cannot be run is refused in the widget, in words.
+differs between them follows from the first step at which they did something else. The player holds the
+episodes it was given; any other it makes itself with the page's engine (`episode.js`), the same object that
+`record_pair` makes, in the book as in JupyterLab. A policy in a reader's own Python cannot run in a page: its
+episodes are recorded here, and shown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,19 +15,29 @@ import numpy as np
 from envprobe_book.facts.replay import Witnessed, witness
 from envprobe_book.pages.figures import DARK, POLICY_STYLES, TERM_COLOURS, WORLD_TITLES
 from envprobe_book.pages.markup import listed
-from envprobe_book.pages.timeline import OUTCOMES, record_run, word
+from envprobe_book.pages.timeline import OUTCOMES, SAID, record_run, word
 from envprobe_book.plans import members
 from envprobe_book.widgets.host import Widget
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.conditions import Condition, check_seed, find_profile, find_regime
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.scoring import COLLAPSE
-from envprobe_core.errors import InputError, look_up
+from envprobe_core.errors import look_up
 from envprobe_core.policies import POLICIES, Policy
-from envprobe_core.protocols import PROTOCOLS, in_words, parse_protocol
+from envprobe_core.protocols import PROTOCOLS, TITLES, in_words, parse_protocol
 from envprobe_core.regimes import REGIMES
+from envprobe_core.worlds import World, make_world
 
 PAIR = ("simple", "periodic")
+SAID_OF_PAIRS = {
+    "never": "{titles} never part on this seed: every step is the same.",
+    "differ": "They first differ at step {step}: {first} {one}, {second} {other}.",
+    "alike": "They first differ at step {step}: both do the same ({one}), and the agents come to know "
+    "different things by it.",
+    "about": "{world}, seed {seed}: {policies} in {regime} under protocol {protocol}; simulated agent, "
+    "profile {profile}",
+}
+"""What is said of a pair, beside what `timeline.SAID` says of an episode."""
 
 
 def record_pair(
@@ -53,7 +64,8 @@ def record_pair(
     Returns:
         `key` (for links), `scene` (see `make_scene`), `runs` (see `timeline.record_run`), `parts` (the first
         step at which they differ, or None), `parting` (the same in words), `about`, `world seed regime
-        protocol rules profile`.
+        protocol rules profile`, and `budget threshold` as given. Who shows it may add `group` and `label`
+        (for the menu) and `rarity` (a sentence on how it was chosen).
 
     Raises:
         InputError: for an unknown name or a value that a condition refuses; the message says which.
@@ -71,25 +83,21 @@ def record_pair(
     step, parting = None, ""
     if len(runs) > 1:
         step = parting_step(*seen)
-        if step is None:
-            parting = f"{listed(titles)} never part on this seed: every step is the same."
-        else:
-            one, other = (run["brief"][step] for run in runs)
-            parting = f"They first differ at step {step}: {titles[0]} {one}, {titles[1]} {other}."
-            if one == other:
-                parting = f"They first differ at step {step}: both do the same ({one}), and the agents come "
-                parting += "to know different things by it."
-    shown = f"{WORLD_TITLES[world]}, seed {seed}: {listed(dict.fromkeys(titles))}"
-    how = f"{regime} under protocol {in_words(rules.name)}; simulated agent, profile {profile}"
+        one, other = (run["brief"][-1 if step is None else step] for run in runs)
+        how = "never" if step is None else "alike" if one == other else "differ"
+        told = {"titles": listed(titles), "first": titles[0], "second": titles[1], "one": one, "other": other}
+        parting = SAID_OF_PAIRS[how].format(step=step, **told)
+    named = {"world": WORLD_TITLES[world], "policies": listed(dict.fromkeys(titles))}
+    set_up = {"seed": seed, "regime": regime, "profile": profile}
     return {
         "key": f"{world}-{rules.name}-{seed}",
-        "about": f"{shown} in {how}",
+        "about": SAID_OF_PAIRS["about"].format(protocol=in_words(rules.name), **named, **set_up),
         "world": world,
-        "seed": seed,
-        "regime": regime,
+        **set_up,
         "protocol": rules.name,
         "rules": in_words(rules.name),
-        "profile": profile,
+        "budget": budget,
+        "threshold": threshold,
         "scene": make_scene(seen[0]),
         "runs": runs,
         "parts": step,
@@ -119,18 +127,42 @@ def make_scene(seen: Witnessed) -> dict[str, Any]:
     """The structure of the first row's instance, as it is drawn; what is true or believed is no part.
 
     Returns:
+        What `make_frame` returns, with what the instance was drawn with: which tool needs which, which key
+        opens which door or edge, which nodes an edge joins, and where nodes are drawn.
+    """
+    scene, task = make_frame(seen.world), seen.instance[0].task
+    if scene["kind"] == "tools":
+        target, tools = scene["target"], len(scene["tools"])
+        needed = members(task.ancestors[target] | 1 << target, tools)
+        for number, tool in enumerate(scene["tools"]):
+            tool["needs"] = np.flatnonzero(members(task.needs[number], tools)).tolist()
+            tool["needed"] = bool(needed[number])
+    elif scene["kind"] == "rooms":
+        for number, door in enumerate(scene["doors"]):
+            door["key"] = int(task.key_of_door[number])
+    else:
+        for number, edge in enumerate(scene["edges"]):
+            edge |= {"ends": task.ends[number].tolist(), "key": int(task.key_of_edge[number])}
+        spots = layered(scene["nodes"], [edge["ends"] for edge in scene["edges"]], int(task.start))
+        scene |= {"spots": [list(spots[node]) for node in range(scene["nodes"])], "target": int(task.target)}
+    return scene
+
+
+def make_frame(world: World) -> dict[str, Any]:
+    """What all instances of a world are drawn with.
+
+    Returns:
         `kind` (tools, rooms or graph) and its parts, each with the field that belongs to it; `aims`, for
         every action what it aims at (a kind of part and its number); `fields`, `actions`, their names;
         `words`, lists of what values mean, the unknown first, and `word_of`, the list that each field uses.
     """
-    world, task, rules = seen.world, seen.instance[0].task, seen.world.rules
-    make = {"tooldag": _tools, "objectstate": _rooms, "graphnav": _graph}[world.name]
     lists = [
         tuple(word(world, field, value) for value in range(UNKNOWN, int(world.domain[field])))
         for field in range(world.fields)
     ]
     distinct = list(dict.fromkeys(lists))
-    parts, counts = make(rules, task, world.field_names)
+    make = {"tooldag": _tools, "objectstate": _rooms, "graphnav": _graph}[world.name]
+    parts, counts = make(world.rules, world.field_names)
     return {
         **parts,
         "aims": [[kind, number] for kind, count in counts for number in range(count)],
@@ -141,26 +173,18 @@ def make_scene(seen: Witnessed) -> dict[str, Any]:
     }
 
 
-Scene = tuple[dict[str, Any], list[tuple[str, int]]]
+Frame = tuple[dict[str, Any], list[tuple[str, int]]]
 """The parts of a drawing, and at what parts the actions aim, in their order: a kind, and how many."""
 
 
-def _tools(rules: Any, task: Any, _: Sequence[str]) -> Scene:
+def _tools(rules: Any, _: Sequence[str]) -> Frame:
     tools = rules.tools
-    needed = members(task.ancestors[tools - 1] | 1 << tools - 1, tools)
-    parts = [
-        {
-            "needs": np.flatnonzero(members(task.needs[tool], tools)).tolist(),
-            "needed": bool(needed[tool]),
-            "parts": [tool, tool + tools, tool + 2 * tools],
-        }
-        for tool in range(tools)
-    ]
+    parts = [{"parts": [tool, tool + tools, tool + 2 * tools]} for tool in range(tools)]
     heads = ["loaded", "satisfied", "complete"]
     return {"kind": "tools", "tools": parts, "heads": heads, "target": tools - 1}, [("tool", tools)]
 
 
-def _rooms(rules: Any, task: Any, names: Sequence[str]) -> Scene:
+def _rooms(rules: Any, names: Sequence[str]) -> Frame:
     objects, doors = rules.objects, rules.doors
     things = [
         {
@@ -172,23 +196,17 @@ def _rooms(rules: Any, task: Any, names: Sequence[str]) -> Scene:
         }
         for thing in range(objects)
     ]
-    locks = [{"field": objects + door, "key": int(task.key_of_door[door])} for door in range(doors)]
+    locks = [{"field": objects + door} for door in range(doors)]
     aims = [("room", rules.rooms), ("thing", objects), ("door", doors), ("thing", objects)]
     return {"kind": "rooms", "rooms": rules.rooms, "things": things, "doors": locks}, aims
 
 
-def _graph(rules: Any, task: Any, _: Sequence[str]) -> Scene:
-    spots = layered(rules.nodes, task.ends[: rules.edges], int(task.start))
-    edges = [
-        {"ends": task.ends[edge].tolist(), "field": 1 + rules.keys + edge, "key": int(task.key_of_edge[edge])}
-        for edge in range(rules.edges)
-    ]
+def _graph(rules: Any, _: Sequence[str]) -> Frame:
     parts = {
         "kind": "graph",
-        "spots": [list(spots[node]) for node in range(rules.nodes)],
-        "edges": edges,
+        "nodes": rules.nodes,
+        "edges": [{"field": 1 + rules.keys + edge} for edge in range(rules.edges)],
         "things": [{"label": f"k{key}", "location": 1 + key, "key": True} for key in range(rules.keys)],
-        "target": int(task.target),
     }
     return parts, [("node", rules.nodes), ("thing", rules.keys)]
 
@@ -232,28 +250,52 @@ def layered(nodes: int, ends: Any, start: int) -> dict[int, tuple[float, float]]
 # the widget
 
 
+def lexicon() -> dict[str, Any]:
+    """What a page must know to make episodes as `record_pair` does, beside what its engine knows.
+
+    Returns:
+        `said`, sentences to be filled in; `worlds` and `protocols`, their titles; `policies`, of each its
+        `title`, the `terms` of its score (None: it has no threshold), whether it is `answered`, and what it
+        `replays`; `frames` of `make_frame`, and `frame_of`, which of them a world has in a regime.
+    """
+    frames: list[dict[str, Any]] = []
+    frame_of: dict[str, dict[str, int]] = {}
+    for world in WORLD_TITLES:
+        for name, regime in REGIMES.items():
+            frame = make_frame(make_world(world, regime, PROTOCOLS["paper"]))
+            if frame not in frames:
+                frames.append(frame)
+            frame_of.setdefault(world, {})[name] = frames.index(frame)
+    told = ("title", "terms", "answered", "replays")
+    return {
+        "said": SAID | SAID_OF_PAIRS,
+        "worlds": WORLD_TITLES,
+        "protocols": TITLES,
+        "policies": {
+            name: {part: getattr(policy, part) for part in told} for name, policy in POLICIES.items()
+        },
+        "frames": frames,
+        "frame_of": frame_of,
+    }
+
+
 class Player(Widget):
-    """Episodes to watch."""
+    """Episodes to watch, those that were recorded and any other that the page's engine can run."""
 
     module = "player"
+    runs_engine = True
 
     def __init__(
-        self,
-        pairs: Sequence[Mapping[str, Any]] = (),
-        *,
-        start: int = 0,
-        live: bool = False,
-        policies: Sequence[Policy] = (),
-        identity: str = "player",
+        self, pairs: Sequence[Mapping[str, Any]] = (), *, start: int = 0, identity: str = "player"
     ) -> None:
-        """Show recorded episodes, and in JupyterLab any other.
+        """Show recorded episodes, and a form for any other.
 
         Args:
             pairs: from `record_pair`; more than one need a `group` and a `label` for the menu.
-            live: whether Python answers: the reader then chooses any setting.
-            policies: a reader's own.
+            start: the step that is shown first.
         """
-        self._own, shown = tuple(policies), list(pairs) or [record_pair()]
+        shown = list(pairs) or [record_pair()]
+        policies = [(name, policy.title) for name, policy in POLICIES.items()]
         state = {
             "pairs": shown,
             "start": start,
@@ -261,45 +303,22 @@ class Player(Widget):
             "collapse": COLLAPSE,
             "inks": {term: [colour, DARK[colour]] for term, colour in TERM_COLOURS.items()},
             "marks": {name: style.mark() for name, style in POLICY_STYLES.items()},
-        }
-        if live:
-            known = [(policy.name, policy.title) for policy in (*POLICIES.values(), *self._own)]
-            state["choices"] = {  # what the form offers, as (value, text), and what it shows at first
+            "lexicon": lexicon(),
+            "choices": {  # what the form offers, as (value, text)
                 "world": list(WORLD_TITLES.items()),
-                "first": known,
-                "second": known,
+                "first": policies,
+                "second": [*policies, ("", "nothing")],
                 "protocol": [(name, in_words(name)) for name in PROTOCOLS],
                 "regime": [(name, f"{name}: {regime.title}") for name, regime in REGIMES.items()],
                 "profile": [(name, name) for name in PROFILES],
-                "setting": {
-                    "world": "tooldag", "protocol": "paper", "regime": "S2", "profile": "typical", "seed": 0,
-                    "budget": None, "threshold": None, "first": PAIR[0], "second": PAIR[1],
-                },
-            }  # fmt: skip
+            },
+        }
         pair = shown[0]  # for readers without JavaScript, in words
         lines = ["The episode player needs JavaScript. Here is its first episode in words.", pair["about"]]
-        lines += [pair["parting"]] * bool(pair["parting"])
+        lines += [text for text in (pair.get("rarity"), pair["parting"]) if text]
         for run in pair["runs"]:
             told = zip(run["gate"], run["reply"], run["deed"], run["world"], strict=True)
             for t, (gate, reply, deed, changed) in enumerate(told):
                 lines.append(f"{run['title']}, step {t}: {'; '.join((gate, reply or deed, *changed))}")
             lines.append(f"{run['title']} {run['brief'][-1]}")
-        super().__init__(state, identity=identity, fallback="\n".join(lines), live=live)
-
-    def answer(self, setting: Mapping[str, str]) -> dict[str, Any]:
-        """The episode that a reader chose, every value a text as the form sends it."""
-        seed, budget = (_number(name, setting[name], int, "a whole number") for name in ("seed", "budget"))
-        threshold = _number("threshold", setting["threshold"], float, "a number")
-        rest = (setting[name] for name in ("regime", "protocol", "profile"))
-        pair = (setting["first"], setting["second"])
-        return {
-            "pair": record_pair(setting["world"], pair, seed or 0, *rest, budget, threshold, own=self._own)
-        }
-
-
-def _number(name: str, text: str, kind: type, what: str) -> Any:
-    """Read a number that may be left out."""
-    try:
-        return kind(text) if text.strip() else None
-    except ValueError:
-        raise InputError(f"{name} {text!r} is not {what}; leave it empty for the default") from None
+        super().__init__(state, identity=identity, fallback="\n".join(lines), live=False)

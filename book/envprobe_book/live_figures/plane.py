@@ -1,0 +1,149 @@
+"""The plane of budget and threshold: what probing by score gains at each pair, for the front page.
+
+A cell is the mean paired difference of EnvProbe-Simple and Periodic over all worlds. The page shows the
+plane of one protocol, a cross at the paper's point, and a ring where the reader is; two sliders along its
+edges move the bar's values, and so does a click in the plane.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from envprobe_book.live_figures.estimates import condition_of
+from envprobe_book.live_figures.figure import HIGHEST, LiveFigure
+from envprobe_book.pages.figures import GREY, INK, Drawing, canvas, styled
+from envprobe_core.comparing import STRATA
+from envprobe_core.conditions import find_regime, read_seeds
+from envprobe_core.engine.batch import simulate
+from envprobe_core.policies import THRESHOLD
+from envprobe_core.protocols import in_words
+from envprobe_core.statistics import RESAMPLES, clustered_rate
+from envprobe_core.worlds.base import Floats
+
+BUDGETS = tuple(range(16))
+THRESHOLDS = tuple(float(value) for value in np.arange(0.0, HIGHEST + 0.25, 0.25))
+DIGITS = 3  # of a cell's points in a page
+BLUE, ORANGE = (0, 114, 178), (213, 94, 0)  # ahead and behind
+FULL = 8.0  # points at which a colour is full
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The gain at each budget and threshold.
+
+    Attributes:
+        cells: of each protocol [threshold, budget, part], the parts value, low and high, in points.
+        numbers: a figure of kind `numbers`, whose rows the page's sentences follow.
+        body: HTML that stands beside the plane.
+    """
+
+    cells: dict[str, Floats]
+    numbers: LiveFigure
+    body: str = ""
+
+    @cached_property
+    def drawing(self) -> Drawing:
+        """The plane of each protocol as a still figure."""
+        return _draw(self.cells)
+
+    def as_data(self) -> dict[str, Any]:
+        """What the page draws."""
+        cells = {name: np.round(own, DIGITS).tolist() for name, own in self.cells.items()}
+        titles = {name: in_words(name) for name in self.cells}
+        budget = find_regime("S2").budget
+        return {
+            "budgets": list(BUDGETS),
+            "thresholds": list(THRESHOLDS),
+            "cells": cells,
+            "titles": titles,
+            "mark": {"x": budget, "y": THRESHOLD},
+        }
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        data = json.dumps(self.as_data(), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+        page = (
+            '<div class="live-plane" data-engine><div class="live-plane-picture">'
+            f'<div class="live-static">{self.drawing.svg()}</div>'
+            f'<script type="application/json">{data}</script></div>'
+            f'<div class="live-plane-body">{self.body}</div></div>{self.numbers.page_html()}'
+        )
+        return {"text/html": page, "text/plain": self.drawing.alt}
+
+
+def plane_of(
+    protocols: Sequence[str], seeds: str = "default", resamples: int = RESAMPLES, profile: str = "typical"
+) -> dict[str, Floats]:
+    """The cells of each protocol, every pair of budget and threshold run anew.
+
+    >>> cells = plane_of(["paper"], "0:12", resamples=100)["paper"]
+    >>> cells.shape
+    (17, 16, 3)
+    """
+    return {rule: _cells(rule, seeds, resamples, profile) for rule in protocols}
+
+
+def _cells(rule: str, seeds: str, resamples: int, profile: str) -> Floats:
+    given, worlds = read_seeds(seeds), STRATA["combined"]
+    columns, labels = [], []
+    for place, world in enumerate(worlds):
+        kept: dict[tuple[Any, ...], Floats] = {}
+
+        def accuracy(
+            policy: str, budget: int, threshold: float, world: str = world, kept: Any = kept
+        ) -> Floats:
+            setting = {"budget": budget, "threshold": threshold, "profile": profile, "protocol": rule}
+            condition = condition_of({"policy": policy}, world, setting)
+            key = tuple(condition.key.values())
+            if key not in kept:
+                own = condition.default_seeds() if given is None else given
+                kept[key] = simulate(condition, own)["accuracy"]
+            return kept[key]
+
+        pairs = [(budget, threshold) for threshold in THRESHOLDS for budget in BUDGETS]
+        own = [accuracy("simple", *pair) - accuracy("periodic", *pair) for pair in pairs]
+        columns.append(100 * np.stack(own, axis=1))
+        labels += [place] * len(own[0])
+    top = np.concatenate(columns)
+    found = clustered_rate(top, np.ones_like(top), np.array(labels), resamples=resamples)
+    parts = np.stack([found.mean, found.low, found.high], axis=1)
+    return parts.reshape(len(THRESHOLDS), len(BUDGETS), 3)
+
+
+def colour_of(value: float, low: float, high: float) -> tuple[float, float, float]:
+    """The colour of a cell: blue where the score is ahead, orange where it is behind, white in between.
+
+    >>> colour_of(0.5, -1.0, 2.0)
+    (1.0, 1.0, 1.0)
+    """
+    if low <= 0 <= high:
+        return (1.0, 1.0, 1.0)
+    share = min(1.0, abs(value) / FULL)
+    ink = BLUE if value > 0 else ORANGE
+    red, green, blue = (1 - share * (1 - part / 255) for part in ink)
+    return (red, green, blue)
+
+
+@styled
+def _draw(cells: dict[str, Floats]) -> Drawing:
+    figure, panels = canvas(2.6, columns=len(cells), sharey=True)
+    told = []
+    for axes, (rule, own) in zip(panels[0], cells.items(), strict=True):
+        colours = np.array([[colour_of(*cell) for cell in line] for line in own])
+        edges = (-0.5, len(BUDGETS) - 0.5, -THRESHOLDS[1] / 2, HIGHEST + THRESHOLDS[1] / 2)
+        axes.imshow(colours, origin="lower", extent=edges, aspect="auto", interpolation="nearest")
+        budget = find_regime("S2").budget
+        axes.plot(budget, THRESHOLD, "+", color=INK, markersize=9, markeredgewidth=1.6)
+        axes.set_title(in_words(rule), loc="left")
+        axes.set_xlabel("budget")
+        axes.tick_params(colors=GREY, labelcolor=INK)
+        value = own[THRESHOLDS.index(THRESHOLD), budget, 0]
+        told.append(f"{in_words(rule)} {value:+.1f} points at the paper's budget and threshold")
+    panels[0, 0].set_ylabel("threshold")
+    alt = (
+        "Gain of EnvProbe-Simple over Periodic by budget and threshold, blue ahead, orange behind, white open"
+    )
+    return Drawing(figure, "plane", f"{alt}: {'; '.join(told)}.")

@@ -1,0 +1,182 @@
+"""Live figures: a description gives the tables' numbers in Python, and the same numbers in a page."""
+
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+
+from envprobe_book import compare, conclude, live, run, summarize
+from envprobe_book.live_figures import estimates, fixed, gain, mean, shift, track
+from envprobe_book.live_figures.scripts import SCRIPT, front_end
+from envprobe_book.page_engine import write_page_engine
+from envprobe_book.pages import BOOK
+from envprobe_book.pages.markup import ConclusionError, comparisons_of
+from envprobe_core.agents.profiles import PROFILES
+from envprobe_core.comparing import STRATA
+from envprobe_core.errors import InputError
+from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import PROTOCOLS
+from envprobe_core.regimes import REGIMES
+from envprobe_core.statistics import mean_track
+
+PAGE = (
+    "<!doctype html><meta charset=utf-8><link rel=icon href=data:,>"
+    f"<script src=page-engine.js></script><script src={SCRIPT}></script>"
+)
+FOUND = """async ([asked, setting, seeds, resamples]) => {
+  const answer = await EnvProbe.estimates.evaluate(asked, setting, {seeds, resamples});
+  return answer.found.map((one) => ({value: one.value, low: one.low, high: one.high}));
+}"""
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("live figures")
+    write_page_engine(folder)
+    (folder / SCRIPT).write_text(front_end(), encoding="utf-8")
+    (folder / "page.html").write_text(PAGE)
+    return folder
+
+
+def test_gains_and_means_are_those_of_the_tables():
+    frame = run(policies="simple periodic", seeds="0:30", budgets=5, thresholds=2.0)
+    setting = {"budget": 5, "threshold": 2.0}
+    for measure in ("accuracy", "success", "useful/probes", "collapse_onset"):
+        table = compare(frame, "simple", "periodic", measure, resamples=300)
+        asked = [
+            gain("simple", "periodic", measure, row.stratum, protocol=row.protocol)
+            for row in table.itertuples()
+        ]
+        found = estimates.evaluate(asked, setting, "0:30", 300)
+        values = [[one["value"], one["low"], one["high"]] for one in found]
+        np.testing.assert_array_equal(values, table[["gain", "gain_low", "gain_high"]].to_numpy())
+        table = summarize(frame, measure, ("protocol", "policy"), strata=STRATA, resamples=300)
+        asked = [mean(row.policy, measure, row.stratum, protocol=row.protocol) for row in table.itertuples()]
+        found = estimates.evaluate(asked, setting, "0:30", 300)
+        values = [[one["value"], one["low"], one["high"]] for one in found]
+        np.testing.assert_array_equal(values, table[["mean", "low", "high"]].to_numpy())
+
+
+def test_tracks_and_shifts_are_what_their_words_say():
+    frame = run(
+        "tooldag", "simple periodic", protocols="paper paper:clock=stands", seeds="0:30", facts="track"
+    )
+    own = frame.query("policy == 'simple' and protocol == 'paper'")
+    expected = mean_track(np.stack(own["track"]), 300)
+    (found,) = estimates.evaluate([track("simple", "tooldag", protocol="paper")], {}, "0:30", 300)
+    np.testing.assert_array_equal(found["value"], expected["accuracy"])
+    turned = shift(
+        "simple", "periodic", {"protocol": "paper:clock=stands"}, {"protocol": "paper"}, worlds="procedural"
+    )
+    (found,) = estimates.evaluate([turned], {}, "0:30", 300)
+    gains = compare(frame, "simple", "periodic", strata={"tools": ("tooldag",)}).set_index("protocol")["gain"]
+    assert math.isclose(found["value"], gains["paper:clock=stands"] - gains["paper"], abs_tol=1e-12)
+    assert found["low"] <= found["value"] <= found["high"]
+
+
+def figure(**changes):
+    rows = [
+        {"panel": "tooldag", "name": "printed", "value": fixed(11.8, 7.0, 16.0)},
+        *(
+            {
+                "panel": "tooldag",
+                "name": rule,
+                "value": gain("simple", "periodic", worlds="tooldag", protocol=rule),
+            }
+            for rule in PROTOCOLS
+        ),
+    ]
+    return live("forest", "gains", rows, title="It turns", seeds="0:20", resamples=200, line=0.0, **changes)
+
+
+def test_a_figure_has_a_static_form_a_description_and_a_widget():
+    one = figure()
+    forms, _ = one._repr_mimebundle_()
+    assert one.drawing.svg() in forms["text/html"]
+    assert "application/vnd.jupyter.widget-view+json" in forms
+    told = json.loads(forms["text/html"].split('<script type="application/json">')[1].split("</script>")[0])
+    assert [row["found"]["value"]["value"] for row in told["rows"]] == one.frame["value"].tolist()
+    assert told["setting"] == {"budget": None, "threshold": 1.5, "regime": "S2", "profile": "typical"}
+
+
+def test_a_condition_on_a_figure_is_decided_here_and_told_to_the_page(monkeypatch):
+    one = figure()
+    printed, released = one.at(name="printed"), one.at(name="released")
+    assert bool(printed.low > 0)
+    assert bool(abs(released.value) > 0)
+    assert not (released.low > printed.value)
+    assert comparisons_of([released.low > 0, released.high < printed.value])
+    assert comparisons_of(True) is None
+    said = conclude("It is ahead.", when=[released.high > -100]).markdown
+    assert said.startswith('<span class="live-conclusion" data-tests="')
+    assert "It is ahead." in said
+    assert "<s>" in conclude("It is far ahead.", when=[released.low > 1000]).markdown
+    monkeypatch.setenv(BOOK, "1")
+    with pytest.raises(ConclusionError):
+        conclude("It is far ahead.", when=[released.low > 1000])
+    with pytest.raises(InputError, match="4 rows"):
+        one.at(panel="tooldag")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rows": []}, "nothing to show"),
+        ({"rows": [{"name": "a", "value": 3}]}, "no estimate"),
+        ({"budget": 31}, "budget 31"),
+        ({"budget": 2.5}, "budget 2.5"),
+        ({"threshold": 4.5}, "threshold 4.5"),
+        ({"threshold": True}, "threshold True"),
+        ({"regime": "S9"}, "S9"),
+        ({"profile": "nobody"}, "nobody"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_a_line(given, words):
+    rows = given.pop("rows", [{"name": "a", "value": fixed(1.0)}])
+    with pytest.raises(InputError, match=words):
+        live("forest", "one", rows, title="One", **given)
+
+
+def random_estimates(luck):
+    """Estimates of every statistic, each of other policies, worlds, protocols and measures."""
+    rule, other = luck.choice(list(PROTOCOLS)), "paper:clock=stands,end=success"
+    arm, reference = luck.sample([name for name in POLICIES if not name.startswith("voi")], 2)
+    stratum = luck.choice(list(STRATA))
+    measure = luck.choice(
+        ["accuracy", "success", "useful/probes", "useful/budget", "probes", "collapse_onset"]
+    )
+    return [
+        gain(arm, reference, measure, stratum, protocol=rule),
+        mean(arm, measure, stratum, protocol=other),
+        mean("simple", "success", "spatial", protocol=rule),
+        shift("simple", "periodic", {"protocol": other}, {"protocol": "paper"}, worlds="procedural"),
+        fixed(1.5, 1.0, 2.0),
+        track(arm, "graphnav", protocol=rule),
+    ]
+
+
+@pytest.mark.browser
+def test_a_page_finds_the_same_numbers_at_any_setting(scripts, browse):
+    page, luck = browse(scripts.as_uri(), "/page.html"), random.Random(32)
+    for _ in range(10):
+        regime = luck.choice(list(REGIMES))
+        setting = {
+            "budget": luck.randint(0, REGIMES[regime].horizon),
+            "threshold": round(luck.uniform(0, 3), 2),
+            "regime": regime,
+            "profile": luck.choice(list(PROFILES)),
+        }
+        asked = random_estimates(luck)
+        first = luck.randrange(1000)
+        seeds = f"{first}:{first + luck.randint(12, 40)}"
+        expected = estimates.evaluate(asked, setting, seeds, 400)
+        found = page.evaluate(FOUND, [[one.as_data() for one in asked], setting, seeds, 400])
+        for estimate, ours, theirs in zip(asked, expected, found, strict=True):
+            for part in ("value", "low", "high"):
+                one = np.atleast_1d(np.asarray(ours[part], dtype=float))
+                other = np.atleast_1d(np.array(theirs[part], dtype=float))
+                np.testing.assert_allclose(
+                    other, one, rtol=0, atol=1e-12, err_msg=f"{setting} {estimate} {part}"
+                )
