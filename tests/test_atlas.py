@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+import envprobe_book.facts  # noqa: F401  # whose names `run_frame` is given
 from envprobe_book.analyses import atlas
 from envprobe_book.analyses.calibration import predict
 from envprobe_book.claims import load_claims
-from envprobe_book.claims.judge import HOLDS, INCONCLUSIVE, NO_EFFECT, OTHER_SIZE, REVERSES, judge
+from envprobe_book.claims.judge import HOLDS, INCONCLUSIVE, NEGLIGIBLE, NO_EFFECT, OTHER_SIZE, REVERSES, judge
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.conditions import Condition
 from envprobe_core.experiment import run_frame
@@ -19,7 +20,7 @@ NO_TABLE = {  # what only an agent without a table does: no axis of the box
 }  # fmt: skip
 OUTCOMES = {  # the atlas counts three; how a claim's kind calls them is the reference's
     OTHER_SIZE: HOLDS, "near": HOLDS, "as printed": HOLDS,
-    NO_EFFECT: INCONCLUSIVE, "differs": REVERSES, "not as printed": REVERSES,
+    NO_EFFECT: INCONCLUSIVE, NEGLIGIBLE: INCONCLUSIVE, "differs": REVERSES, "not as printed": REVERSES,
 }  # fmt: skip
 
 

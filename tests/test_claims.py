@@ -65,6 +65,9 @@ POINTS = [  # a claim, and its verdicts where all pairs show one difference, or 
     (claim(value=11.76), {-5: REVERSES, 0: "no effect"}),
     (claim(value="3.9"), {3.9: HOLDS, 4.0: OTHER}),
     (claim(value="4"), {4.0: HOLDS}),
+    (claim(), {0.6: HOLDS, 0.5: "negligible", -0.5: "negligible", -0.6: REVERSES}),
+    (claim(direction="either"), {0.4: "negligible"}),
+    (replace(claim(), unit="share"), {0.004: HOLDS}),  # no trifle is stated for this unit
     (claim(direction="less"), {-5: HOLDS, 5: REVERSES}),
     (claim(**MARGIN), {0: HOLDS, 2: HOLDS, -2: HOLDS, 3: REVERSES, -3: REVERSES}),
     (level(**EQUAL), {0.53: "near", 0.54: "differs"}),
@@ -139,10 +142,11 @@ def won(arm, reference):
         )),
         # an ordering needs every step, dominance every reference and measure
         (claim(**ORDER), ranked(0.4, 0.5, 0.6), HOLDS),
-        (claim(**ORDER), ranked(0.4, 0.5, 0.5), OPEN),
+        (claim(**ORDER), ranked(0.4, 0.5, 0.5), "no effect"),  # of one step; the other holds
         (claim(**FALLING), ranked(0.4, 0.5, 0.6), HOLDS),
         (claim(**RIVALS), rivals(0.5, False), HOLDS),
-        (claim(**RIVALS), rivals(0.5, True), OPEN),
+        (claim(**RIVALS), rivals(0.5, True), "no effect"),
+        (claim(**RIVALS), rivals(0.597, False), "negligible"),
         (claim(**RIVALS), rivals(0.7, False), REVERSES),
         (claim(**RIVALS | {"direction": "greater less"}), rivals(0.5, False), REVERSES),
     ],
@@ -181,7 +185,8 @@ TOLD = "(n = 20); the adjusted interval "
          episodes("simple", collapse_onset=np.arange(N) % 7.0),
          f"collapse_onset: 3 steps {TOLD}[1, 4] lies below 5 as claimed."),
         (claim(**DOMINANCE), two(0.5), "0 of 2 comparisons hold, 0 reverse; the weakest: "
-         f"{PAIR}0 points (n = 20); the two sides agree in every episode."),
+         "success, EnvProbe-Simple minus Periodic: 0 points (n = 20); the two sides agree in every episode."),
+        (claim(), two(0.503), f"{PAIR}0.3 points {TOLD}[0.3, 0.3] lies within 0.5 of zero."),
         (claim(**WINS), won(8, 0), "success, EnvProbe-Simple minus Periodic: 40 points (n = 20); 8 against 0 "
          "discordant pairs give an exact p of 0.0078 (0.047 adjusted)."),
         (claim(**FALLING), ranked(0.4, 0.55, 0.6), "2 of 2 comparisons hold, 0 reverse; the weakest: "
@@ -415,3 +420,20 @@ def test_every_claim_says_one_thing():
         assert c.bound is not None or c.kind not in LEVELS or c.value is not None, c.id
         assert (c.low is None) == (c.high is None), c.id
         assert c.kind != "rate" or all("/" in measure for measure in c.measures), c.id
+
+
+@pytest.mark.parametrize(("n", "family", "reach"), [(220, 1, 1.663), (220, 6, 2.460), (20, 1, 16.843)])
+def test_agreement_in_every_pair_has_the_exact_interval(n, family, reach):
+    """Of a measure that says yes or no; resampling alone would give [0, 0]."""
+    alike = frame(*(episodes(policy, n=n) for policy in ("simple", "periodic")))
+    found = judged(claim(measure="success", family=family), alike)
+    assert (found.verdict, found.low_adjusted, found.high_adjusted) == (
+        "no effect",
+        pytest.approx(-reach, abs=1e-3),
+        pytest.approx(reach, abs=1e-3),
+    )
+    none_succeeds = level(measure="success", bound=0.5, direction="less", family=family)
+    found = judged(none_succeeds, alike)
+    assert (found.low_adjusted, found.high_adjusted) == (0, pytest.approx(reach / 100, abs=1e-5))
+    margin = {"kind": "equivalence", "direction": "none", "measure": "success", "family": family}
+    assert judged(claim(**margin, margin=2), alike).verdict == (HOLDS if reach < 2 else OPEN)

@@ -45,7 +45,7 @@ RECORDED = {  # the keys of a plain record, and the columns of `judge` that they
     "paper": "paper_value", "ours": "estimate", "protocol": "protocol", "profile": "profile",
     "interval": "", "verdict": "verdict", "section": "section",
 }  # fmt: skip
-SIGNS = dict(zip(VERDICTS, "✓≈?=✗○◇☑☐•–", strict=True))
+SIGNS = dict(zip(VERDICTS, "✓≈?=~✗○◇☑☐•–", strict=True))
 
 
 # every claim

@@ -2,14 +2,19 @@
 
 At the Bonferroni-adjusted interval a claim *holds* where the interval lies on the claimed side,
 *holds, other size* where it is also disjoint from the paper's interval (or rounded value), and *reverses*
-where it lies on the other side; else it is *inconclusive*, or has *no effect* where the two sides agree in
-every episode. A claim of no difference holds where the interval lies within a margin stated beforehand and
-reverses where it lies outside. Levels and settings are no comparisons, and have words of their own: *near* or
-*differs*, *as printed* or *not as printed*. *input*: the claim was a calibration target of the profile. *not
-tested*: the frame cannot test it.
+where it lies on the other side; else it is *inconclusive*. Two words say that a claimed difference is not
+there: *no effect* where the two sides agree in every episode, and *negligible* where the whole interval lies
+within `TRIFLE` of zero, on whichever side. A claim of no difference holds where the interval lies within a
+margin stated beforehand and reverses where it lies outside. Levels and settings are no comparisons, and
+have words of their own: *near* or *differs*, *as printed* or *not as printed*. *input*: the claim was a
+calibration target of the profile. *not tested*: the frame cannot test it.
+
+A claim of several comparisons holds where all hold and reverses where any does. Where each holds or shows
+that nothing is there, and not all hold, that word is the claim's. `held` counts those that hold.
 
 Every statistic is a ratio of sums over units (a seed in a world), for many columns at once. A frame has one
-column; the atlas has one for each of its agents.
+column; the atlas has one for each of its agents. Where all pairs of a yes-or-no measure agree, or all its
+episodes have one value, resampling cannot spread; the interval is then the exact one for so many trials.
 """
 
 from collections.abc import Iterable
@@ -32,13 +37,18 @@ from envprobe_core.statistics import (
     RESAMPLES,
     Estimate,
     clustered_rate,
+    exact_interval,
     mcnemar_exact,
     median_bootstrap,
 )
 from envprobe_core.worlds.base import Mask
 
 HOLDS, OTHER_SIZE, REVERSES = "holds", "holds, other size", "reverses"
-INCONCLUSIVE, NO_EFFECT, INPUT, NOT_TESTED = "inconclusive", "no effect", "input", "not tested"
+INCONCLUSIVE, NO_EFFECT, NEGLIGIBLE = "inconclusive", "no effect", "negligible"
+INPUT, NOT_TESTED = "input", "not tested"
+TRIFLE = {"points": 0.5}
+"""By unit, up to where a difference is negligible: a quarter of 2 points, the least margin of a claim of no
+difference in accuracy. Units without an entry have no such word."""
 WORDS = {  # how the three sorts of claim call the same outcome
     "comparison": {},
     "level": {HOLDS: "near", OTHER_SIZE: "near", REVERSES: "differs"},
@@ -46,8 +56,8 @@ WORDS = {  # how the three sorts of claim call the same outcome
 }
 AGREES = (HOLDS, OTHER_SIZE, "near", "as printed")
 VERDICTS = (
-    HOLDS, OTHER_SIZE, INCONCLUSIVE, NO_EFFECT, REVERSES, "near", "differs", "as printed", "not as printed",
-    INPUT, NOT_TESTED,
+    HOLDS, OTHER_SIZE, INCONCLUSIVE, NO_EFFECT, NEGLIGIBLE, REVERSES, "near", "differs", "as printed",
+    "not as printed", INPUT, NOT_TESTED,
 )  # fmt: skip
 CALIBRATED = ("calibrated", "scribe", "scribe-hesitant")
 """Profiles fitted to the paper's targets, or chosen after a look at them: their targets are inputs."""
@@ -55,7 +65,7 @@ ABOUT = ("source", "section", "statement", "kind", "about", "family", "regime", 
 COLUMNS = (
     "claim", "verdict", "protocol", "profile", "unit", "estimate", "low", "high", "low_adjusted",
     "high_adjusted", "p", "p_adjusted", "n", "paper_value", "paper_low", "paper_high", "paper_n",
-    "difference", "reason", "same_n", *ABOUT,
+    "difference", "reason", "same_n", "held", *ABOUT,
 )  # fmt: skip
 NUMBERS = ("mean", "low", "high", "low_adjusted", "high_adjusted", "p", "p_adjusted")
 EDGE = 1e-9  # relative slack of comparisons with a bound: rounding, not evidence
@@ -101,10 +111,32 @@ def assess_claim(
     else:
         settings["first"] = first if claim.kind == "contrast" else None
         found = clustered_rate(sample.top * UNITS[claim.unit], sample.bottom, sample.worlds, **settings)
+        found = _exact_where_flat(claim, one, sample, found)
     if claim.kind == "mcnemar":
         p = np.array([_exact_p(*pair) for pair in zip(*discordant(sample), strict=True)])
         found = found._replace(p=p, p_adjusted=np.minimum(1.0, p * claim.family))
     return Decision(sample, enough, found, verdicts(claim, one.direction, sample, found))
+
+
+def _exact_where_flat(claim: Claim, one: Comparison, sample: Sample, found: Estimate) -> Estimate:
+    """The estimate with exact ends in columns where every unit of a yes-or-no measure has one value.
+
+    Of pairs that all agree: the share of pairs that would differ, to both sides.
+    """
+    yes_or_no = one.measure == "success" or "<" in one.measure or ">" in one.measure
+    if not yes_or_no or claim.about == "setting" or claim.kind in ("contrast", "rate", "median"):
+        return found
+    top, bottom = sample.top, sample.bottom
+    none, whole = ~top.any(axis=0), (top == bottom).all(axis=0) & (one.reference is None)
+    ends = np.stack([found.low, found.high, found.low_adjusted, found.high_adjusted])
+    for column in np.flatnonzero(none | whole):
+        n = int(bottom[:, column].sum())
+        for place, level in ((0, LEVEL), (2, 1 - (1 - LEVEL) / claim.family)):
+            exact = exact_interval(n if whole[column] else 0, n, level)
+            low = -exact.high if one.reference is not None else exact.low
+            ends[place : place + 2, column] = UNITS[claim.unit] * low, UNITS[claim.unit] * exact.high
+    low, high, low_adjusted, high_adjusted = ends
+    return found._replace(low=low, high=high, low_adjusted=low_adjusted, high_adjusted=high_adjusted)
 
 
 def discordant(sample: Sample) -> tuple[list[int], list[int]]:
@@ -129,22 +161,29 @@ def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> n
     else:
         above, below = low > level + slack, high < level - slack
         claimed, against = (above, below) if direction == "greater" else (below, above)
-    same = ~np.any(sample.top, axis=0) if level == 0.0 else np.zeros(low.shape, bool)
-    verdict = np.select([claimed, against, same], [HOLDS, REVERSES, NO_EFFECT], INCONCLUSIVE)
+    same, trifle = np.zeros((2, *low.shape), bool)
+    if level == 0.0:
+        reach = TRIFLE.get(claim.unit, -1.0)
+        same, trifle = ~np.any(sample.top, axis=0), (-reach <= low) & (high <= reach)
+    words = {NO_EFFECT: same, NEGLIGIBLE: trifle, HOLDS: claimed, REVERSES: against}
+    verdict = np.select(list(words.values()), list(words), INCONCLUSIVE)
     if claim.printed is None:
         return verdict
     slack = EDGE * max(1.0, *map(abs, claim.printed))
     other = (low > claim.printed[1] + slack) | (high < claim.printed[0] - slack)
-    return np.where(claimed & other, OTHER_SIZE, verdict)
+    return np.where((verdict == HOLDS) & other, OTHER_SIZE, verdict)
 
 
 def combine(found: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
     """What verdicts [comparison, column] make of a claim of them all: one that reverses refutes it."""
+    nothing = np.isin(found, (NO_EFFECT, NEGLIGIBLE))
+    decided = (nothing | np.isin(found, (HOLDS, OTHER_SIZE))).all(axis=0)
     rules = {
         NOT_TESTED: (found == NOT_TESTED).any(axis=0),
         REVERSES: (found == REVERSES).any(axis=0),
-        HOLDS: np.isin(found, (HOLDS, OTHER_SIZE)).all(axis=0),
-        NO_EFFECT: (found == NO_EFFECT).all(axis=0),
+        HOLDS: decided & ~nothing.any(axis=0),
+        NO_EFFECT: decided & ~(found == NEGLIGIBLE).any(axis=0),
+        NEGLIGIBLE: decided,
     }
     return np.select(list(rules.values()), list(rules), INCONCLUSIVE)
 
@@ -174,6 +213,8 @@ def reason_of(claim: Claim, one: Comparison, decided: Decision) -> str:
         told += f"{interval}{relation} the margin [{least}, {most}]"
     elif verdict == NO_EFFECT:
         told += "the two sides agree in every episode"
+    elif verdict == NEGLIGIBLE:
+        told += f"{interval}within {TRIFLE[claim.unit]:g} of zero"
     else:
         if claim.kind == "mcnemar":
             (won, *_), (lost, *_) = discordant(sample)
@@ -196,7 +237,7 @@ def reason_of(claim: Claim, one: Comparison, decided: Decision) -> str:
 def _judge(claim: Claim, episodes: PairedEpisodes, profile: str, resamples: int) -> dict[str, Any]:
     """What becomes of a claim, by the names of `COLUMNS`; the weakest of its comparisons decides."""
     row = {name: getattr(claim, name) for name in ABOUT} | {"claim": claim.id, "verdict": NOT_TESTED}
-    row |= {"profile": profile, "unit": claim.unit, "same_n": True}
+    row |= {"profile": profile, "unit": claim.unit, "same_n": True, "held": ""}
     printed = {"value": claim.value, "low": claim.low, "high": claim.high, "n": claim.n}
     row |= {f"paper_{name}": np.nan if value is None else value for name, value in printed.items()}
     links = []
@@ -206,7 +247,7 @@ def _judge(claim: Claim, episodes: PairedEpisodes, profile: str, resamples: int)
             verdict, found = str(decided.verdict[0]), decided.found
             low, high = found.low_adjusted[0], found.high_adjusted[0]  # how far they reach to the claim
             support = (low if one.direction == "greater" else -high) / max(high - low, EDGE)
-            rank = {REVERSES: 0, INCONCLUSIVE: 1, NO_EFFECT: 1}.get(verdict, 2)
+            rank = {REVERSES: 0, INCONCLUSIVE: 1, NO_EFFECT: 1, NEGLIGIBLE: 1}.get(verdict, 2)
             links.append(((rank, support), verdict, one, decided))
     except NotTestable as why:
         return row | {"reason": f"{why}."}
@@ -216,6 +257,7 @@ def _judge(claim: Claim, episodes: PairedEpisodes, profile: str, resamples: int)
         every = [own for _, own, _, _ in links]
         held, against = sum(own in (HOLDS, OTHER_SIZE) for own in every), every.count(REVERSES)
         verdict = str(combine(np.array(every)[:, None])[0])
+        row["held"] = f"{held} of {len(links)}"
         reason = f"{held} of {len(links)} comparisons hold, {against} reverse; the weakest: {reason}"
     row |= {name: getattr(decided.found, name)[0].item() for name in NUMBERS}
     row |= {"estimate": row["mean"], "n": int(decided.sample.bottom.sum())}
@@ -251,8 +293,9 @@ def judge(
         One row a claim and protocol, claims in their order, columns `COLUMNS`. Numbers are in the claim's
         unit, NaN where there are none: `low high` is the raw interval, `low_adjusted high_adjusted` the one
         that decides, `p` two-sided (McNemar's exact one where the claim names that test), `difference` ours
-        minus the paper's; `same_n` says whether `n` is the paper's (true where it states none). A claim that
-        the frame cannot test is *not tested*, with the reason.
+        minus the paper's; `held` counts the comparisons that hold, where there are several; `same_n` says
+        whether `n` is the paper's (true where it states none). A claim that the frame cannot test is *not
+        tested*, with the reason.
 
     Raises:
         InputError: for an unknown claim or section, and a frame without its key columns, this protocol or

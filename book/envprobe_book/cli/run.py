@@ -32,7 +32,7 @@ READ = {"invalid": "{invalid_share:.3f}", "loose": "{loose_share:.3f}"}  # of a 
 
 STYLES = {  # verdicts, and their colours
     "holds": "green", "holds, other size": "cyan", "inconclusive": "yellow", "no effect": "yellow",
-    "reverses": "red", "near": "green", "differs": "yellow", "as printed": "green",
+    "negligible": "yellow", "reverses": "red", "near": "green", "differs": "yellow", "as printed": "green",
     "not as printed": "yellow", "input": "magenta", "not tested": "dim",
 }  # fmt: skip
 ABOUT_PROTOCOLS = {

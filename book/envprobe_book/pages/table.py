@@ -15,7 +15,16 @@ from typing import Any
 import pandas as pd
 
 from envprobe_book.claims import LEVELS
-from envprobe_book.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NO_EFFECT, NOT_TESTED, OTHER_SIZE, REVERSES
+from envprobe_book.claims.judge import (
+    HOLDS,
+    INCONCLUSIVE,
+    INPUT,
+    NEGLIGIBLE,
+    NO_EFFECT,
+    NOT_TESTED,
+    OTHER_SIZE,
+    REVERSES,
+)
 from envprobe_book.pages.figures import titled
 from envprobe_book.pages.markup import EMPTY, bracket, chunked, ends_of, number, p_value, percent, signed
 from envprobe_core.errors import LONGEST, InputError, require
@@ -26,6 +35,7 @@ BADGES = {
     OTHER_SIZE: "bdg-info",
     INCONCLUSIVE: "bdg-muted-line",
     NO_EFFECT: "bdg-muted-line",
+    NEGLIGIBLE: "bdg-muted-line",
     REVERSES: "bdg-danger",
     "near": "bdg-success",
     "differs": "bdg-muted-line",

@@ -1,0 +1,168 @@
+"""No condition of the book is an identity: each can be made false by other numbers.
+
+A section's cells run with few seeds and without drawing, once as they are and then with numbers that are
+changed on their way in: arms swapped, values shuffled over the rows, or mirrored. A condition that no change
+makes false is listed in `REMAIN`, with the reason, or is mended.
+"""
+
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+import envprobe_book
+from envprobe_book.pages import markup
+from envprobe_core import experiment
+from envprobe_core.sources import ROOT
+
+SEEDS = "42:54"
+FEW = {
+    "seeds": SEEDS, "resamples": 200, "profiles": 16, "seeds_each": 10, "pasts": 8, "futures": 4, "points": 3,
+    "held_out": "10000:10012", "dry_run": 1,
+}  # fmt: skip
+MEASURED = (
+    "accuracy", "accuracy_terminal", "accuracy_slot", "success", "probes", "useful", "collapse_onset",
+    "action_onset", "actions", "valid_actions", "steps", "confident", "confident_wrong", "value", "n",
+)  # fmt: skip
+MIRRORED = (*MEASURED[:4], "collapse_onset", "action_onset", "value")
+SECTIONS = (
+    "what-we-found", "main-results", "what-the-repository-records", "terms", "over-time", "pareto",
+    "what-probes-find", "why-the-numbers", "one-episode", "how-a-section-is-made", "text-and-code",
+    "environments", "voi", "theory",
+)  # fmt: skip
+"""Not here: `scoreboard`, `optimal-bound`, `other-settings` and `language-model`, which measure otherwise."""
+REMAIN = {
+    ("what-probes-find", "Some of the paper's $p$-values"): "compares numbers that the paper prints",
+    ("environments", "A table that begins correct"): "measured on states of the world, step by step",
+    (
+        "environments",
+        "Plans in the spatial worlds",
+    ): "counts the actions of plans, without an episode's scores",
+    ("voi", "Averaged over kinds and rates"): "measured on the policy's notes",
+    ("theory", "The bound holds, even with half"): "measured on beliefs; its first part is a theorem's",
+}
+"""Beginnings of the conclusions that no change here makes false, and why: their numbers come another way."""
+
+
+def swapped(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with its policies in reverse order: of two, each under the other's name."""
+    if "policy" not in frame:
+        return frame
+    own = list(dict.fromkeys(frame["policy"]))
+    return frame.assign(policy=frame["policy"].map(dict(zip(own, own[::-1], strict=True))))
+
+
+def shuffled(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with what is measured shuffled over its rows, an episode's numbers together."""
+    order, chance = np.arange(len(frame)), np.random.default_rng(0)
+    alike = frame["unit"] if "unit" in frame else np.zeros(len(frame))  # points with points
+    for kind in np.unique(alike):
+        places = np.flatnonzero(alike == kind)
+        order[places] = chance.permutation(places)
+    columns = [name for name in MEASURED if name in frame]
+    return frame.assign(**{name: frame[name].to_numpy()[order] for name in columns})
+
+
+def mirrored(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with scores and onsets mirrored between their least and greatest values; counts stay."""
+    found = {}
+    for name in filter(frame.__contains__, MIRRORED):
+        own = frame[name]
+        if pd.api.types.is_numeric_dtype(own):
+            found[name] = ~own if own.dtype == bool else own.max() + own.min() - own
+    return frame.assign(**found)
+
+
+CHANGES = (lambda frame: frame, swapped, mirrored, shuffled)
+
+
+class Nothing:
+    """Stands for what draws and shows."""
+
+    def __call__(self, *_: object, **__: object) -> "Nothing":
+        return self
+
+    def __getattr__(self, _: str) -> "Nothing":
+        return self
+
+
+@contextmanager
+def changed(change: Callable[[pd.DataFrame], pd.DataFrame], found: dict[str, bool]) -> Iterator[None]:
+    """Change what episodes are measured to be, draw nothing, and keep which conditions hold."""
+    nothing = Nothing()
+
+    def keep(text: str, when: object) -> markup.Text:
+        found[text] = markup._is_so(when)
+        return markup.Text(text)
+
+    def reading(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+        return lambda *given, **named: change(read(*given, **named))
+
+    def running(*given: object, **named: object) -> pd.DataFrame:
+        return change(frame_of(*given, **named))
+
+    frame_of = experiment.episode_frame
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of means of nothing, where few episodes are left
+        patch.setattr(pd, "read_parquet", reading(pd.read_parquet))
+        patch.setattr(pd, "read_csv", reading(pd.read_csv))
+        patch.setattr(experiment, "episode_frame", running)
+        patch.setattr(envprobe_book, "conclude", keep, raising=False)
+        for name in ("draw", "interact", "table"):
+            patch.setattr(envprobe_book, name, nothing, raising=False)
+        patch.setattr("myst_nb.glue", nothing)
+        yield
+
+
+def conclusions(section: str, change: Callable[[pd.DataFrame], pd.DataFrame]) -> dict[str, bool]:
+    """Which conclusions of a section hold under a change, by their texts."""
+    cells = json.loads((ROOT / "notebooks" / f"{section}.ipynb").read_text(encoding="utf-8"))["cells"]
+    found: dict[str, bool] = {}
+    space: dict[str, object] = {"display": Nothing()}
+    with changed(change, found):
+        for cell in cells:
+            if cell["cell_type"] != "code":
+                continue
+            exec(compile("".join(cell["source"]), f"{section}, cell {cell['id']}", "exec"), space)
+            if "parameters" in cell["metadata"].get("tags", ()):
+                space |= {name: value for name, value in FEW.items() if name in space}
+        plt.close("all")
+    return found
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_conclusion_can_be_false(section: str) -> None:
+    expected = {start for place, start in REMAIN if place == section}
+    left: set[str] | None = None
+    for change in CHANGES:
+        held = conclusions(section, change)
+        assert held
+        true = {text for text, so in held.items() if so}
+        left = true if left is None else left & true
+        if not left:
+            break
+    known = {text: start for text in left or () for start in expected if text.startswith(start)}
+    assert (left, set(known.values())) == (set(known), expected)
+
+
+@pytest.mark.parametrize("change", CHANGES[1:])
+def test_a_change_of_numbers_changes_them(change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+    frame = envprobe_book.run("tooldag", "simple periodic", protocols="paper", seeds="0:8")
+    other = change(frame)
+    assert sorted(other["policy"]) == sorted(frame["policy"])
+    one, two = (own.set_index(["policy", "seed"])["accuracy"].sort_index() for own in (frame, other))
+    assert not one.equals(two)
+
+
+def test_the_second_finding_compares_two_programs() -> None:
+    """As released EnvProbe-Simple and its placebo are one; with memory and answers they can differ."""
+    delivered = "released:memory=kept,answer=delivered"
+    found = envprobe_book.run(policies="simple placebo", protocols=["released", delivered], seeds="0:60")
+    pairs = found.pivot(index=["protocol", "world", "seed"], columns="policy", values="accuracy")
+    same = (pairs["simple"] == pairs["placebo"]).groupby("protocol").mean()
+    assert same["released"] == 1 > same[delivered]

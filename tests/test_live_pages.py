@@ -1,0 +1,127 @@
+"""Figures under the reader's hand in the built book: every page with one, from a folder, in Chromium."""
+
+import json
+import re
+
+import pytest
+from playwright import sync_api as playwright
+
+from envprobe_book.live_figures import estimates
+from envprobe_book.live_figures.estimates import Estimate
+
+pytestmark = pytest.mark.browser
+LIVE = (
+    "main-results", "why-the-numbers", "text-and-code", "terms", "over-time", "pareto", "what-probes-find",
+    "other-settings", "voi", "what-we-found", "how-a-section-is-made",
+)  # fmt: skip
+FOUND = "name => EnvProbe.live.figures[name].found.map(({value}) => [value.value, value.low, value.high])"
+
+
+def settled(page, name):
+    page.wait_for_function(
+        "name => document.getElementById(name)?.dataset.settled === 'yes'", arg=name, timeout=120_000
+    )
+
+
+def expected(figure, setting):
+    """What Python finds for a figure at a setting."""
+    asked = [
+        Estimate(one["statistic"], one["measure"], tuple(one["arms"]), tuple(one["worlds"]), one.get("found"))
+        for one in (row["value"] for row in figure["rows"])
+    ]
+    return estimates.evaluate(asked, setting, figure["seeds"], figure["resamples"])
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_the_main_figure_answers_both_sliders(browse, html, name):
+    page = browse(html.as_uri(), f"/executed/{name}.html")
+    page.locator(".live-bar input[type=range]").first.wait_for()
+    assert page.locator("body > .live-bar input[type=range]").count() == 2
+    root = page.locator(".live-figure:has(.lp)").first
+    root.scroll_into_view_if_needed()
+    numbers, ident = root.locator(".lp-numbers"), root.get_attribute("id")
+    before = numbers.text_content()
+    budget = page.locator("body > .live-bar input[data-knob=budget]")
+    budget.focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowLeft")
+    playwright.expect(root.locator(".live-note")).to_contain_text("Run in this page")
+    settled(page, ident)
+    assert numbers.text_content() != before
+    assert "budget=3" in page.evaluate("new Promise(go => setTimeout(() => go(location.search), 400))")
+    page.get_by_role("button", name="Back to this page").click()
+    playwright.expect(numbers).to_have_text(before)
+
+
+@pytest.mark.parametrize("name", ["main-results", "terms", "pareto", "over-time"])
+def test_a_moved_figure_shows_what_python_finds(browse, html, name):
+    page = browse(html.as_uri(), f"/executed/{name}.html?budget=4&threshold=2.25&profile=careful")
+    page.locator(".live-figure .lp").first.wait_for()
+    texts = re.findall(
+        r'<div class="live-figure"[^>]*>.*?<script type="application/json">(.*?)</script>',
+        (html / f"executed/{name}.html").read_text("utf-8"),
+        re.DOTALL,
+    )
+    figure = json.loads(texts[0])
+    page.locator(f"#{figure['name']}").scroll_into_view_if_needed()
+    page.wait_for_function(
+        "name => EnvProbe.live.figures[name].setting.budget === 4", arg=figure["name"], timeout=120_000
+    )
+    settled(page, figure["name"])
+    found = page.evaluate(FOUND, figure["name"])
+    setting = figure["setting"] | {"budget": 4, "threshold": 2.25, "profile": "careful"}
+    for (value, *ends), ours in zip(found, expected(figure, setting), strict=True):
+        theirs = value if isinstance(value, list) else [value, *ends]
+        mine = (
+            ours["value"].tolist() if isinstance(value, list) else [ours[p] for p in ("value", "low", "high")]
+        )
+        for one, other in zip(theirs, mine, strict=True):
+            assert (one is None and other != other) or abs(one - other) < 1e-9
+
+
+def test_the_values_go_along_to_the_next_page_and_back_to_the_pages_own(browse, html):
+    page = browse(html.as_uri(), "/executed/main-results.html")
+    page.locator(".live-bar input[data-knob=threshold]").first.fill("2.5")
+    page.locator("a.right-next, .next-prev a").last.click()
+    page.wait_for_url(re.compile("threshold=2.5"))
+    assert page.locator("body > .live-bar output").nth(1).text_content() == "2.50"
+    page.locator("body > .live-bar").get_by_role("button", name="Back").click()
+    page.wait_for_function("!location.search.includes('threshold')")
+
+
+def test_what_an_address_cannot_mean_is_left_out(browse, html):
+    page = browse(
+        html.as_uri(), "/executed/main-results.html?budget=-3&threshold=<b>&regime=S9&profile=nobody"
+    )
+    page.locator("body > .live-bar output").first.wait_for()
+    assert page.locator("body > .live-bar output").all_text_contents() == ["7", "1.50"]
+
+
+def test_sentences_follow_the_reader(browse, html):
+    page = browse(html.as_uri(), "/executed/what-we-found.html")
+    first = page.locator(".live-conclusion").first
+    first.wait_for()
+    page.locator("body > .live-bar input[data-knob=budget]").fill("0")
+    playwright.expect(first).to_have_class(re.compile("live-not-so"), timeout=60_000)
+    page.locator("em", has_text="Not so with these values").first.wait_for()
+    page.locator("body > .live-bar").get_by_role("button", name="Back").click()
+    playwright.expect(first).not_to_have_class(re.compile("live-not-so"))
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_front_page_opens_on_the_plane(browse, html, width):
+    page = browse(html.as_uri(), "/index.html", viewport={"width": width, "height": 900})
+    plane = page.locator(".live-plane")
+    plane.locator(".lp-here").wait_for()
+    number = plane.locator("dl:visible .live-number").first
+    before = number.text_content()
+    page.get_by_label("Budget", exact=True).first.fill("2")
+    playwright.expect(number).not_to_have_text(before, timeout=60_000)
+    playwright.expect(plane.locator(".live-setting").first).to_have_text("2")
+    plane.get_by_label("as released").check()
+    assert plane.locator("dl:visible").count() == 1
+    plane.locator(".live-steps").first.wait_for(timeout=60_000)
+    picture = plane.locator(".lp-picture").bounding_box()
+    page.mouse.click(picture["x"] + picture["width"] * 0.9, picture["y"] + picture["height"] * 0.2)
+    assert int(plane.locator(".live-setting").first.text_content()) > 10
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

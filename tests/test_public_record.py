@@ -1,0 +1,114 @@
+"""What the public repository records (`data/public`), against the paper's numbers and the repository."""
+
+import csv
+import os
+import subprocess
+
+import pandas as pd
+import pytest
+
+from envprobe_book.claims import paper_value
+from envprobe_core.policies import POLICIES
+from envprobe_core.regimes import REGIMES
+from envprobe_core.sources import DATA
+from envprobe_core.worlds import WORLDS
+from notebook_cells import definitions
+
+FOLDER = DATA / "public"
+REPOSITORY = os.environ.get("ENVPROBE_PUBLIC_CODE", "")
+"""A clone of the public repository, to read each recorded line again."""
+COMMIT = "3266b54"
+ROWS = {"registry": 178, "recorded": 27, "hints": 13}
+OWN = {"ToolDAGWorld": "tooldag", "ObjectStateWorld": "objectstate", "GraphNavWorld": "graphnav"}
+OTHER_NAMES = {"oracle-task-weighted": "oracle-tw", "simple-cd": "cd"}
+
+
+def rows_of(name):
+    with (FOLDER / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def lines_of(file):
+    shown = subprocess.run(
+        ["git", "-C", REPOSITORY, "show", f"{COMMIT}:{file}"], capture_output=True, check=True
+    )
+    return shown.stdout.decode().split("\n")
+
+
+@pytest.mark.parametrize(("name", "count"), ROWS.items())
+def test_every_row_names_what_there_is(name, count):
+    rows = rows_of(name)
+    assert len(rows) == count == len({tuple(row.values()) for row in rows})
+    assert all(int(row["line"]) > 0 for row in rows)
+    assert {row.get("commit", COMMIT) for row in rows} == {COMMIT}
+    for row in rows:
+        assert not row["policy"] or row["policy"] in POLICIES
+        assert row.get("world", "") in {*WORLDS, "unstated", ""}
+        assert row.get("regime", "S2") in REGIMES
+
+
+def test_a_recorded_figure_stands_beside_the_one_that_is_printed():
+    rows = rows_of("recorded")
+    beside = [row for row in rows if row["printed"]]
+    assert len(beside) == 8
+    for row in rows:
+        if not row["printed"]:
+            assert not row["source"]
+            continue
+        printed = paper_value(row["source"], row["row"], row["column"])
+        assert f"{printed.value:.{printed.decimals}f}" == row["printed"]
+        assert row["policy"] in row["row"]
+        assert row["reference"] in row["row"]
+
+
+def test_seeds_of_the_registry_are_as_many_as_it_says():
+    """And the last one belongs to them, as in the public runner."""
+    cells = pd.read_csv(FOLDER / "registry.csv")
+    ten_fewer = cells["campaign"] == "boundary_smoke"
+    assert (cells["last_seed"] - cells["first_seed"] + 1 == cells["n"]).all()
+    assert set(cells.loc[ten_fewer, "n"]) == {30}
+    assert not cells.duplicated(["campaign", "world", "regime", "policy"]).any()
+    late = cells[cells["campaign"].str.startswith("r3_stage_d")]
+    assert set(late["world"]) == {"tooldag"}
+    assert not {"self-uncertainty", "judge", "oracle"} & set(late["policy"])
+
+
+def test_only_one_campaign_has_150_pairs_of_judge_and_oracle():
+    page = definitions("what-the-repository-records", "registry", cells=pd.read_csv(FOLDER / "registry.csv"))
+    assert page.origins(("tooldag", "objectstate", "graphnav"), ("judge", "oracle"), 150) == ["gate A"]
+    assert page.origins(("objectstate", "graphnav"), ("judge", "oracle"), 150) == []
+
+
+def test_agents_that_do_nothing_leave_the_recorded_signature():
+    made = pd.read_parquet(FOLDER / "idle.parquet")
+    assert len(made) == 40 * 220
+    tools = made[made["world"] == "tooldag"]
+    assert (tools["accuracy"] - 0.7).abs().max() < 1e-9
+    assert not made["success"].any()
+    probes = tools.groupby(["agent", "policy"])[["probes", "useful"]].mean()
+    assert probes.loc[("target-only", "self-uncertainty")].tolist() == [7, 7]
+    assert probes.loc[("target-only", "oracle")].tolist() == [0, 0]
+    assert probes.loc[("no-answer", "self-uncertainty")].tolist() == [0, 0]
+    levels = made[made["agent"] == "no-answer"].groupby("world")["accuracy"].agg(["min", "max"])
+    assert levels.loc["objectstate"].tolist() == pytest.approx([0.3, 0.3])
+    assert levels.loc["graphnav"].tolist() == pytest.approx([0.2, 0.2])
+
+
+@pytest.mark.skipif(not REPOSITORY, reason="ENVPROBE_PUBLIC_CODE names no clone of the public repository")
+@pytest.mark.parametrize("name", ["recorded", "hints"])
+def test_every_row_stands_in_the_repository(name):
+    for row in rows_of(name):
+        assert row["token"] in lines_of(row["file"])[int(row["line"]) - 1], row
+
+
+@pytest.mark.skipif(not REPOSITORY, reason="ENVPROBE_PUBLIC_CODE names no clone of the public repository")
+def test_the_registry_is_the_repository_s():
+    theirs = list(csv.DictReader(lines_of("cells_registry.csv")))
+    for line, (row, own) in enumerate(zip(theirs, rows_of("registry"), strict=True), start=2):
+        policy = row["method"].removeprefix("envprobe_").removesuffix("_probe").replace("_", "-")
+        policy = {"no": "no-probe"}.get(policy, policy).replace("simple-minus", "minus")
+        seeds = f"{own['first_seed']}:{own['last_seed']}"
+        found = [str(line), row["role"], OWN[row["env"]], row["stress_config"]]
+        found += [OTHER_NAMES.get(policy, policy), row["n_seeds"], *row["seeds_spec"].split(":")]
+        assert list(own.values()) == found
+        assert seeds == row["seeds_spec"]
