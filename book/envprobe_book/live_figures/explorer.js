@@ -332,7 +332,7 @@
 
     function follow() {
       const moved = bar.setting(), known = listed(moved.policies).filter((name) => name !== moved.reference);
-      const value = known.includes(chosen.value) ? chosen.value : known.at(-1);
+      const value = [chosen.value, "simple"].find((name) => known.includes(name)) ?? known.at(-1);
       chosen.replaceChildren(...known.map((name) => element("option", { value: name }, given.series[name].title)));
       if (value) chosen.value = value;
       start.disabled = !value || !cancel.hidden;
