@@ -10,11 +10,11 @@ import subprocess
 import nbformat
 import pytest
 from playwright import sync_api as playwright
-from test_explorer import computed, shown_at_rest
 
 from envprobe_book.classroom import workspace
 from envprobe_book.widgets.player import record_pair
 from processes import COMMAND, keyless, wait_for
+from test_explorer import assert_alike, shown_at_rest
 from test_player import choose, value_text
 
 pytestmark = pytest.mark.browser
@@ -158,7 +158,7 @@ def test_the_explorer_runs_in_the_notebook(page, lab):
     page.get_by_role("slider", name="Budget").first.fill("11")
     found = shown_at_rest(page, "levels")
     assert found["setting"]["budget"] == 11
-    assert found["values"] == computed(found)
+    assert_alike(found)
 
 
 def test_the_player_plays_any_episode_in_the_lab(page, lab):

@@ -568,7 +568,7 @@
     state.setting = bar.setting();
     document.addEventListener("click", followLinks, true);
     const wrong = bar.refused();
-    if (wrong.length) refuse(`The address asks for a ${wrong.join(" and a ")} that is not possible here; the start value holds.`);
+    if (wrong.length) refuse(`What the address says of ${wrong.join(" and ")} is not possible here; the values at first hold.`);
     else check();
     root.dataset.ready = "yes";
     return () => {
