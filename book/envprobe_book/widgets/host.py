@@ -5,8 +5,8 @@ which `book/assets/static-widgets.js` hands to the same front end, and a text fo
 `book/_ext/companion.py` puts the front end into the page, once for all of its widgets.
 
 A front end is one ES module in anywidget's form (`export default { render({ model, el }) }`): `NAME.js` below
-the tools of `shared.js`, and what `PARTS` names. One that runs the engine needs no Python: its page loads the engine (`data-engine`),
-and in JupyterLab, where nothing lies beside the notebook, the engine comes along as text.
+the tools of `shared.js`, and what `PARTS` names. One that runs the engine needs no Python: its page
+loads the engine (`data-engine`), and in JupyterLab, where nothing lies beside the notebook, the engine comes along as text.
 """
 
 import base64
