@@ -6,7 +6,8 @@ which `book/assets/static-widgets.js` hands to the same front end, and a text fo
 
 A front end is one ES module in anywidget's form (`export default { render({ model, el }) }`): `NAME.js` below
 the tools of `shared.js`, and what `PARTS` names. One that runs the engine needs no Python: its page
-loads the engine (`data-engine`), and in JupyterLab, where nothing lies beside the notebook, the engine comes along as text.
+loads the engine (`data-engine`), and in JupyterLab, where nothing lies beside the notebook, the engine comes
+along as text.
 """
 
 import base64
