@@ -10,7 +10,6 @@ ratios. What the book's builds take is `benchmarks/building.py`'s.
 from __future__ import annotations
 
 import argparse
-import gzip
 import io
 import json
 import math
@@ -32,7 +31,6 @@ import sliders
 from playwright.sync_api import sync_playwright
 
 from envprobe_book.page_engine import write_page_engine
-from envprobe_book.widgets.grid import load_grid
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.worlds import WORLDS
@@ -222,7 +220,7 @@ class Bench:
             chromium.close()
 
     def slider(self) -> None:
-        """Compare the engines on ticks of the live explorer: four policies on 220 seeds."""
+        """Compare the engines on ticks of a slider: four policies on 220 seeds."""
         found = self.turns("slider", 6)
         tick = 1000 * found["seconds"] / len(WORLDS)
         self.keep("slider", found, f"live slider: {tick:.0f} ms a tick of four policies{ratio(found)}")
@@ -283,16 +281,11 @@ class Bench:
         return {"seconds": seconds, "processor": used.ru_utime + used.ru_stime, "peak_mib": peak}
 
     def grids(self) -> None:
-        """Run the paper's whole main grid as a user would, and the published explorer's grid."""
+        """Run the paper's whole main grid as a user would."""
         everything = {"world": list(WORLDS), "policy": list(POLICIES), "protocol": list(PROTOCOLS)}
         for logs in ("none", "full"):
             found = self.shell(ROOT, "0:220", CORES, logs=[logs], **everything)
             self.keep(f"grid, logs {logs}", found, f"main grid, logs {logs}: {found['seconds']:.1f} s")
-        begin = time.perf_counter()
-        payload = load_grid(jobs=CORES, folder=self.folder / "explorer")
-        seconds, size = time.perf_counter() - begin, len(gzip.compress(json.dumps(payload).encode(), 6))
-        line = f"explorer's grid: {seconds:.1f} s, {size / 1000:.0f} kB over the wire"
-        self.keep("explorer", {"seconds": seconds, "bytes": size}, line)
 
     def model_calls(self) -> None:
         """Call a slow server many times at once, and replay its answers."""

@@ -21,16 +21,10 @@ from envprobe_core.worlds import WORLDS
 
 try:  # the former engine, beside which this file is timed
     from envprobe_core.cells import make_cell as make_condition
-    from envprobe_core.explorer.readings import take_readings
     from envprobe_core.sweep import run_cells as run_conditions
 except ModuleNotFoundError:
-    from envprobe_book.widgets.grid import take_readings as take_settings
     from envprobe_core.conditions import make_condition
     from envprobe_core.experiment import run_conditions
-
-    def take_readings(cells: list[Any], seeds: Any) -> None:
-        take_settings([(cell,) for cell in cells], seeds)
-
 
 SLIDER_POLICIES = ("no-probe", "periodic", "self-uncertainty", "simple")
 SLIDER_SEEDS = 220
@@ -62,10 +56,10 @@ def loop(episodes: int) -> None:
 
 
 def slider(budget: int) -> None:
-    """Answer a tick of the live explorer's slider, in each world."""
+    """Run what a tick of a slider asks for, in each world."""
     for world in WORLDS:
         cells = [make_condition(world, policy, budget=budget) for policy in SLIDER_POLICIES]
-        take_readings(cells, np.arange(SLIDER_SEEDS))
+        run_conditions(cells, np.arange(SLIDER_SEEDS))
 
 
 def main() -> None:

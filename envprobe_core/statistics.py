@@ -426,8 +426,15 @@ def mean_interval(
     return Interval(*(float(end[0]) for end in ends), len(data))
 
 
-def mean_track(track: Floats, resamples: int = RESAMPLES) -> dict[str, npt.NDArray[np.generic]]:
+def mean_track(
+    track: Floats, resamples: int = RESAMPLES, strata: npt.ArrayLike | None = None
+) -> dict[str, npt.NDArray[np.generic]]:
     """Average a track [episode, time], NaN after an episode's end, over its running episodes.
+
+    Args:
+        track: the values.
+        resamples: of each interval.
+        strata: [episode], within which episodes are resampled.
 
     Returns:
         `t accuracy low high running n`, each [time], with percentile intervals over episodes; NaN where fewer
@@ -444,7 +451,7 @@ def mean_track(track: Floats, resamples: int = RESAMPLES) -> dict[str, npt.NDArr
     mean, low, high = np.full((3, times), np.nan)
     top = np.where(running, track, 0.0)[:, shown]
     mean[shown] = top.sum(axis=0) / count[shown]
-    found = clustered_rate(top, running[:, shown], resamples=resamples)
+    found = clustered_rate(top, running[:, shown], strata, resamples=resamples)
     low[shown], high[shown] = found.low, found.high
     n = np.full(times, episodes)
     return {"t": np.arange(times), "accuracy": mean, "low": low, "high": high, "running": count, "n": n}

@@ -8,18 +8,13 @@ import socket
 import subprocess
 
 import nbformat
-import numpy as np
 import pytest
 from playwright import sync_api as playwright
 
 from envprobe_book.classroom import workspace
-from envprobe_book.widgets.explorer import COMPARED
-from envprobe_book.widgets.grid import take_readings
 from envprobe_book.widgets.player import record_pair
-from envprobe_core.conditions import make_condition
-from envprobe_core.policies import POLICIES
 from processes import COMMAND, keyless, wait_for
-from test_explorer_page import HOSTILE, as_row, shown, slider
+from test_explorer import assert_alike, shown_at_rest
 from test_player import choose, value_text
 
 pytestmark = pytest.mark.browser
@@ -27,13 +22,6 @@ pytestmark = pytest.mark.browser
 TRIES = 6  # to run all cells, while a loaded machine is not ready
 SECTION, EXPLORER, PLAYER = (f"sections/{name}.ipynb" for name in ("main-results", "explorer", "watch"))
 SHOWN = {"windowingMode": "none"}  # cells out of sight are there too
-OWN = """
-from envprobe_core.policies import custom_policy
-from envprobe_book.widgets.explorer import Explorer
-
-own = custom_policy("mine", lambda view: view.d + view.s, title=TITLE)
-Explorer(policies=[own], identity="own")
-"""
 WATCH = """from envprobe_core.policies import custom_policy
 from envprobe_book.widgets.player import Player, record_pair
 
@@ -49,12 +37,11 @@ def lab(tmp_path_factory):
     pytest.importorskip("jupyterlab_myst")
     folder = tmp_path_factory.mktemp("desk")
     workspace.lay_out(folder / "lab")
-    section, explorer = (nbformat.read(folder / "lab" / name, as_version=4) for name in (SECTION, EXPLORER))
+    section = nbformat.read(folder / "lab" / SECTION, as_version=4)
     few = section.cells[1].source.replace("0:220", "0:8").replace("10_000", "100")
     section.cells[1].source = few
-    explorer.cells.append(nbformat.v4.new_code_cell(OWN.replace("TITLE", repr(HOSTILE))))
     watch = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(WATCH)], metadata=section.metadata)
-    for name, notebook in ((SECTION, section), (EXPLORER, explorer), (PLAYER, watch)):
+    for name, notebook in ((SECTION, section), (PLAYER, watch)):
         nbformat.write(notebook, folder / "lab" / name)
     settings = folder / "settings" / "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
     settings.parent.mkdir(parents=True)
@@ -164,37 +151,14 @@ def test_a_sections_figure_answers_its_sliders_without_the_kernel(page, lab):
     playwright.expect(numbers).to_have_text(said)
 
 
-def test_the_explorer_asks_the_engine(page, lab):
-    """Without a grid that was computed before, the engine answers from the first cell on."""
+def test_the_explorer_runs_in_the_notebook(page, lab):
+    """The same front end as in the book: no question to the kernel, and the same numbers."""
     run_all(page, lab(EXPLORER))
-    page.locator(".ew").nth(1).wait_for(timeout=400_000)
-    root, own = page.locator(".ew").nth(0), page.locator(".ew").nth(1)
-    budget, threshold = slider(root, "Probe budget B"), root.get_by_label("Base threshold, any value")
-
-    def enter(control, text, selector, answer):
-        control.fill(text)
-        control.press("Enter")
-        root.locator(selector, has_text=answer).wait_for(timeout=240_000)
-
-    root.locator(".ew-note", has_text=f"{4 * 220} episodes").wait_for(timeout=240_000)
-    enter(root.get_by_label("Seeds"), "0:60", ".ew-note", f"{4 * 60} episodes")
-    budget.focus()
-    for value in range(8, 12):  # a drag: each tick is recomputed
-        page.keyboard.press("ArrowRight")
-        root.locator("caption", has_text=f"B = {value}").wait_for(timeout=240_000)
-    cells = [(make_condition("tooldag", name, budget=11),) for name in COMPARED]
-    readings = take_readings(cells, np.arange(60))
-    rows = [as_row(POLICIES[name].title, r) for name, r in zip(COMPARED, readings, strict=True)]
-    assert shown(root)[1] == rows
-    # off the grid: any threshold, any budget up to H
-    enter(threshold, "1.37", "caption", "1.37")
-    budget.press("End")
-    root.locator("caption", has_text="B = 30").wait_for(timeout=240_000)
-    enter(root.get_by_label("Seeds"), "<b>7</b>", ".ew-message", "<b>7</b>")  # a bad value is told as text
-    # the reader's own policy, whose title is text
-    own.locator("tbody th", has_text="<script>").wait_for(timeout=240_000)
-    assert len(shown(own)[1]) == len(COMPARED) + 1
-    assert page.evaluate("window.hacked") is None
+    page.locator(".live-explorer[data-ready=yes]").wait_for(timeout=400_000)
+    page.get_by_role("slider", name="Budget").first.fill("11")
+    found = shown_at_rest(page, "levels")
+    assert found["setting"]["budget"] == 11
+    assert_alike(found)
 
 
 def test_the_player_plays_any_episode_in_the_lab(page, lab):

@@ -154,6 +154,8 @@ def random_estimates(luck):
         shift("simple", "periodic", {"protocol": other}, {"protocol": "paper"}, worlds="procedural"),
         fixed(1.5, 1.0, 2.0),
         track(arm, "graphnav", protocol=rule),
+        track(reference, stratum, protocol=other),
+        track(arm, stratum, "probe", protocol=rule),
     ]
 
 

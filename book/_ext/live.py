@@ -20,7 +20,7 @@ from envprobe_core.engine.numba_support import EDITION
 FIRST = 690  # before the scripts that use it
 AFTER_THE_ENGINE = 695
 _ASKS = re.compile(r"<[^>]*\sdata-engine\b")
-_LIVE = re.compile(r'<[^>]*\sclass="[^"]*\blive-(?:figure|plane)\b')
+_LIVE = re.compile(r'<[^>]*\sclass="[^"]*\blive-(?:figure|plane|explorer)\b')
 
 
 def add_engine(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:

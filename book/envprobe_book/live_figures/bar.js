@@ -2,10 +2,16 @@
 //
 // A classic script. It makes `EnvProbe.bar`:
 //
-//   open(own, {root, horizon, moves})   show the bar, which begins at a page's own setting
-//   setting()                           {budget, threshold, regime, profile} as the reader has set them
+//   open(own, {root, moves, inline, readers})
+//                                       show the bar, which begins at a page's own setting. A page whose setting
+//                                       has more knobs gives a reader of each: (text of the address, setting
+//                                       so far) => value, or undefined where it means none
+//   setting()                           {budget, threshold, regime, profile, ...} as the reader has set them
 //   isOwn()                             whether that is the page's own
 //   move(changes)                       set some of them; `rest()` goes back to the page's own
+//   go(address)                         set all of them as an address says
+//   refused()                           the knobs whose text in the address last read means nothing
+//   address()                           this page's, with the reader's values
 //   follow(listener)                    called at each move; returns what ends that
 //   shade(past, text)                   the stretch of thresholds from 0 in which nothing changes
 //
@@ -16,21 +22,37 @@
   const { engine } = globalThis.EnvProbe;
   const HIGHEST = 4, STEP = 0.05; // of the threshold: a score is the sum of four terms of at most 1
   const LATER = 250; // milliseconds; browsers refuse to rewrite an address many times a second
-  const KNOBS = ["budget", "threshold", "regime", "profile"];
+  const SHARED = ["budget", "threshold", "regime", "profile"]; // by all pages of the book
   const NUMBERS = ["budget", "threshold"];
 
-  let own = null, now = null, parts = null, timer = 0;
+  let own = null, now = null, parts = null, timer = 0, wrong = [];
   const bars = new Set(); // in a notebook each figure has one; all show the same setting
   const listeners = new Set();
 
-  const horizonOf = (setting) => engine.names().regimes[setting.regime ?? "S2"].horizon;
+  const horizonOf = (setting) => setting.horizon ?? engine.names().regimes[setting.regime ?? "S2"].horizon;
   const budgetOf = (setting) => setting.budget ?? engine.names().budgets[horizonOf(setting)];
 
   function setting() {
     return { ...now };
   }
 
-  const isOwn = () => KNOBS.every((knob) => now[knob] === own[knob]);
+  const isOwn = () => [...SHARED, ...Object.keys(own)].every((knob) => now[knob] === own[knob]);
+
+  const among = (text, known) => (Object.hasOwn(known, text) ? text : undefined);
+
+  function numberIn(text, least, most, isWhole) {
+    const value = (isWhole ? /^\d+$/ : /^\d+(\.\d+)?$/).test(text) ? Number(text) : NaN;
+    return value >= least && value <= most ? value : undefined;
+  }
+
+  // What an address says of each knob, in the order in which one bounds the next.
+  let readers = {
+    regime: (text) => among(text, engine.names().regimes),
+    profile: (text) => among(text, engine.names().profiles),
+    horizon: (text) => numberIn(text, 1, engine.names().budgets.length - 1, true),
+    budget: (text, setting) => numberIn(text, 0, horizonOf(setting), true),
+    threshold: (text) => numberIn(text, 0, HIGHEST, false),
+  };
 
   function element(tag, attributes = {}, ...children) {
     const node = document.createElement(tag);
@@ -86,33 +108,36 @@
     bar.back.hidden = isOwn();
   }
 
-  // The values that the address names; what cannot be meant is left out.
-  function fromAddress() {
-    const known = engine.names(), asked = new URLSearchParams(location.search), found = {};
-    if (Object.hasOwn(known.regimes, asked.get("regime"))) found.regime = asked.get("regime");
-    if (Object.hasOwn(known.profiles, asked.get("profile"))) found.profile = asked.get("profile");
-    const budget = Number(asked.get("budget")), threshold = Number(asked.get("threshold"));
-    const horizon = horizonOf({ ...now, ...found });
-    if (asked.get("budget") && Number.isInteger(budget) && budget >= 0 && budget <= horizon) found.budget = budget;
-    if (asked.get("threshold") && threshold >= 0 && threshold <= HIGHEST) found.threshold = threshold;
-    for (const knob of Object.keys(found)) if (own[knob] === undefined) delete found[knob];
+  // The values that an address names; what cannot be meant is left out.
+  function read(address) {
+    const asked = new URL(address, location.href).searchParams, found = {};
+    wrong = [];
+    for (const [knob, reader] of Object.entries(readers)) {
+      if (!asked.has(knob) || own[knob] === undefined) continue;
+      const value = reader(asked.get(knob), { ...own, ...found });
+      if (value === undefined) wrong.push(knob);
+      else found[knob] = value;
+    }
     return found;
   }
 
-  // An address with the reader's values; others of its query stay.
-  function carried(address) {
+  // An address with the reader's values of some knobs; others of its query stay.
+  function carried(address, knobs) {
     const url = new URL(address, location.href);
-    for (const knob of KNOBS) {
+    for (const knob of knobs) {
       if (now[knob] === own[knob] || now[knob] === null || now[knob] === undefined) url.searchParams.delete(knob);
       else url.searchParams.set(knob, now[knob]);
     }
+    url.search = url.search.replaceAll("%2C", ",").replaceAll("%3A", ":"); // as a person would write it
     return url.href;
   }
+
+  const address = () => carried(location.href, Object.keys(readers));
 
   function writeAddress() {
     clearTimeout(timer);
     timer = setTimeout(() => {
-      try { history.replaceState(history.state, "", carried(location.href)); } catch { /* a page in a frame */ }
+      try { history.replaceState(history.state, "", address()); } catch { /* a page in a frame */ }
     }, LATER);
   }
 
@@ -123,7 +148,7 @@
     const url = new URL(link.href, location.href);
     const here = location.href.replace(/[?#].*$/, "");
     const isPage = url.protocol === location.protocol && url.host === location.host && /(\.html|\/)$/.test(url.pathname);
-    if (isPage && url.href.replace(/[?#].*$/, "") !== here) link.href = carried(url.href);
+    if (isPage && url.href.replace(/[?#].*$/, "") !== here) link.href = carried(url.href, SHARED);
   }
 
   function move(changes) {
@@ -141,14 +166,19 @@
     move({ ...own });
   }
 
+  function go(to) {
+    move({ ...own, ...read(to) });
+  }
+
   // Show the bar: fixed at the page's edge, or in a notebook above a figure.
-  function open(given, { root = document.body, moves = KNOBS, inline = false } = {}) {
+  function open(given, { root = document.body, moves = SHARED, inline = false, readers: more = {} } = {}) {
     if (!own) {
+      readers = { ...readers, ...more };
       own = { ...given };
       now = { ...given };
       parts = { inline };
       if (!inline) {
-        Object.assign(now, fromAddress());
+        Object.assign(now, read(location.href));
         document.addEventListener("click", takeAlong, true);
         document.documentElement.classList.add("has-live-bar");
       }
@@ -174,5 +204,5 @@
     }
   }
 
-  globalThis.EnvProbe.bar = { open, setting, own: () => ({ ...own }), isOwn, move, rest, follow, shade, budgetOf, opened: () => own !== null };
+  globalThis.EnvProbe.bar = { open, setting, own: () => ({ ...own }), isOwn, move, rest, go, address, refused: () => wrong, follow, shade, budgetOf, horizonOf, numberIn, opened: () => own !== null };
 })();

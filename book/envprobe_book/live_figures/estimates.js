@@ -14,8 +14,8 @@
   "use strict";
 
   const { engine, statistics } = globalThis.EnvProbe;
-  const KNOBS = ["budget", "threshold", "regime", "profile", "protocol"];
-  const KEPT = 600; // conditions
+  const KNOBS = ["budget", "threshold", "regime", "horizon", "profile", "protocol", "mutation_rate"];
+  const KEPT = 400_000; // episodes, of some hundred bytes each
   const MIN_UNITS = 10; // as `comparing.MIN_UNITS`
   const MIN_RUNNING = 10; // as `statistics.MIN_RUNNING`
   const QUICK = 6e6; // draws in all of a figure that is moved
@@ -26,6 +26,7 @@
   const SLICE = 12; // milliseconds of arithmetic before the page may breathe
   const MEASURE = /^([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?$/;
   const kept = new Map();
+  let held = 0; // episodes in `kept`
 
   function conditionOf(arm, world, setting) {
     const condition = { world };
@@ -51,7 +52,7 @@
     for (const logged of [false, true]) {
       const own = missing.filter(([, one]) => one.logged === logged);
       if (own.length === 0) continue;
-      const logs = logged && ["accuracy"];
+      const logs = logged && ["accuracy", "probe"];
       const ran = await engine.run(own.map(([, { condition }]) => condition), seeds, { signal, logs, most });
       own.forEach(([key, { condition }], i) => {
         const columns = { ...ran[i], ...constants(condition) };
@@ -78,9 +79,16 @@
     return columns;
   }
 
+  const sizeOf = (columns) => columns.digest.length * (columns.logs ? 4 : 1);
+
   function keep(key, columns) {
     kept.set(key, columns);
-    if (kept.size > KEPT) kept.delete(kept.keys().next().value); // the one that was not asked for longest
+    held += sizeOf(columns);
+    for (const [oldest, own] of kept) { // first those that were not asked for longest
+      if (held <= KEPT || oldest === key) return;
+      kept.delete(oldest);
+      held -= sizeOf(own);
+    }
   }
 
   // A measure of some episodes, [row]; NaN where it is undefined. As `comparing.measured`.
@@ -152,15 +160,39 @@
     return { value: over / under - before / below, low, high };
   }
 
+  // The share of episodes that probe at each step; behind the last step nothing can.
+  function probesOf({ values, rows, times }) {
+    const found = { t: [], value: [], low: [], high: [] };
+    for (let t = 0; t < times - 1; t++) {
+      let fired = 0;
+      for (let row = 0; row < rows; row++) if (values[row * times + t] >= 0) fired++;
+      const { value, low, high } = statistics.wilson(fired, rows);
+      Object.entries({ t, value, low, high }).forEach(([name, own]) => found[name].push(own));
+    }
+    return found;
+  }
+
+  // The logs of some worlds, one under the other.
+  function stacked(logs) {
+    const times = logs[0].shape[1], rows = logs.reduce((sum, { shape }) => sum + shape[0], 0);
+    const values = new Float64Array(rows * times);
+    let at = 0;
+    for (const own of logs) {
+      values.set(own.values, at);
+      at += own.values.length;
+    }
+    return { values, rows, times };
+  }
+
   // The mean at each step over the episodes that still run.
-  function trackOf({ values, shape: [rows, times] }, resamples) {
+  function trackOf({ values, rows, times }, strata, resamples) {
     const found = { t: [], value: [], low: [], high: [] };
     for (let t = 0; t < times; t++) {
       const track = Float64Array.from({ length: rows }, (_, row) => values[row * times + t]);
       const counts = track.map((value) => (Number.isNaN(value) ? 0 : 1));
       const shown = total(counts) >= Math.min(MIN_RUNNING, rows);
       const top = track.map((value) => (Number.isNaN(value) ? 0 : value));
-      const rate = shown ? statistics.clusteredRate(top, counts, { resamples }) : { mean: NaN, low: NaN, high: NaN };
+      const rate = shown ? statistics.clusteredRate(top, counts, { strata, resamples }) : { mean: NaN, low: NaN, high: NaN };
       found.t.push(t);
       found.value.push(rate.mean);
       found.low.push(rate.low);
@@ -171,7 +203,12 @@
 
   function foundOf({ statistic, measure, worlds, scale, keys, found }, columns, resamples) {
     if (statistic === "fixed") return found;
-    if (statistic === "track") return trackOf(columns.get(keys[0][0]).logs.accuracy, Math.min(BANDS, resamples));
+    if (statistic === "track") {
+      const logs = keys[0].map((key) => columns.get(key).logs[measure]);
+      if (measure === "probe") return probesOf(stacked(logs));
+      const strata = logs.flatMap(({ shape }, place) => Array(shape[0]).fill(place));
+      return trackOf(stacked(logs), logs.length > 1 ? strata : null, Math.min(BANDS, resamples));
+    }
     const whole = keys.map((own) => own.map((key) => measured(measure, columns.get(key))));
     const counts = worlds.map((_, place) => Math.min(...whole.map((own) => own[place].length)));
     const arms = whole.map((own) => own.map((values, place) => values.subarray(0, counts[place]))); // the same seeds
@@ -182,12 +219,25 @@
     return shiftOf(joined, labels, scale, resamples);
   }
 
+  const ANSWERS = 300; // estimates that are kept: figures of a page share some
+  const answers = new Map();
+
+  // The same, but found once where all seeds have run.
+  function answered(one, columns, resamples) {
+    const { statistic, measure, scale, worlds, keys } = one;
+    if (statistic === "fixed") return one.found;
+    const name = JSON.stringify([statistic, measure, scale, worlds, keys, resamples]);
+    if (!answers.has(name)) answers.set(name, foundOf(one, columns, resamples));
+    if (answers.size > ANSWERS) answers.delete(answers.keys().next().value);
+    return answers.get(name);
+  }
+
   const breath = () => new Promise((resolve) => setTimeout(resolve));
 
   // Resamples of a figure that is moved: the more it draws, the fewer.
   function quickly(asked, columns, resamples) {
-    const units = ({ statistic, keys }) => {
-      if (statistic === "fixed") return 0; // and so of what draws nothing
+    const units = ({ statistic, measure, keys }) => {
+      if (statistic === "fixed" || measure === "probe") return 0; // and so of what draws nothing
       const own = keys.flat().map((key) => columns.get(key));
       const episodes = own.reduce((sum, { digest }) => sum + digest.length, 0);
       return statistic === "track" ? episodes * (own[0].logs.accuracy.shape[1]) : episodes;
@@ -222,7 +272,7 @@
         begun = performance.now();
       }
       if (signal?.aborted) throw new DOMException("Overtaken by a later setting.", "AbortError");
-      found.push(foundOf(one, columns, draws));
+      found.push(most === null ? answered(one, columns, draws) : foundOf(one, columns, draws));
     }
     return { found, resamples: draws, seeds: most };
   }

@@ -34,7 +34,7 @@ Found = dict[str, Any]
 """`value low high` of an estimate; of a track arrays [time], with `t`."""
 NOTHING: Found = {"value": math.nan, "low": math.nan, "high": math.nan}
 BANDS = 1_000  # resamples of a track: its band is read by eye
-KNOBS = ("budget", "threshold", "regime", "profile", "protocol")
+KNOBS = ("budget", "threshold", "regime", "horizon", "profile", "protocol")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class Estimate:
     Attributes:
         statistic: `mean` of one arm, `gain` of an arm over a reference in pairs of equal world and seed,
             `shift`, a gain minus another one, or `track`, a mean at each step.
-        measure: as in `comparing.measured`; of a track, what `mean_track` averages.
+        measure: as in `comparing.measured`; of a track `accuracy`, or `probe` for the share of episodes that
+            probe at a step.
             `fixed` is a number that nobody moves.
         arms: plain conditions without a world, one, two, four or one of them: (arm, reference), and of a
             shift those after the turn and those before it.
@@ -111,13 +112,15 @@ def shift(arm: str, reference: str, after: Plain, before: Plain, **named: Any) -
     return Estimate("shift", one.measure, one.arms + other.arms, one.worlds)
 
 
-def track(policy: str, world: str, **own: Any) -> Estimate:
-    """The accuracy at each step of one policy in one world.
+def track(
+    policy: str, worlds: str | Iterable[str] = "combined", measure: str = "accuracy", **own: Any
+) -> Estimate:
+    """The accuracy of one policy at each step, or with `probe` the share of episodes that probe at it.
 
     >>> track("simple", "tooldag", protocol="paper").statistic
     'track'
     """
-    return Estimate("track", "track", ({"policy": policy, **own},), (world,))
+    return Estimate("track", measure, ({"policy": policy, **own},), _worlds(worlds))
 
 
 def fixed(value: float, low: float = math.nan, high: float = math.nan) -> Estimate:
@@ -162,7 +165,8 @@ def evaluate(
         if key not in run:
             own = condition.default_seeds() if given is None else given
             if logged:
-                run[key] = {"track": simulate_logged(condition, own, scores_all=False).accuracy}
+                logs = simulate_logged(condition, own, scores_all=False)
+                run[key] = {"accuracy": logs.accuracy, "probe": logs.probe}
             else:
                 found = simulate(condition, own)
                 same = {"budget": condition.budget_in_force, "horizon": condition.regime.horizon}
@@ -176,9 +180,10 @@ def _found(estimate: Estimate, columns: Any, resamples: int) -> Found:
     if estimate.found is not None:
         return dict(estimate.found)
     if estimate.statistic == "track":
-        table = columns(estimate.arms[0], estimate.worlds[0], logged=True)["track"]
-        found = mean_track(table, min(BANDS, resamples))
-        return {"t": found["t"], "value": found["accuracy"], "low": found["low"], "high": found["high"]}
+        tables = [
+            columns(estimate.arms[0], world, logged=True)[estimate.measure] for world in estimate.worlds
+        ]
+        return _track(tables, estimate.measure, resamples)
     values = [
         [_measure(estimate.measure, columns(arm, world, logged=False)) for world in estimate.worlds]
         for arm in estimate.arms
@@ -194,6 +199,18 @@ def _found(estimate: Estimate, columns: Any, resamples: int) -> Found:
         rate = clustered_rate(top, counts, labels, resamples=resamples)
         return {"value": rate.mean, "low": rate.low, "high": rate.high}
     return _shift(arms, labels, estimate.scale, resamples)
+
+
+def _track(tables: list[Any], measure: str, resamples: int) -> Found:
+    """The track of some worlds' episodes, [row, time] each; a share of probes has Wilson's intervals."""
+    joined = np.concatenate(tables)
+    if measure == "probe":
+        shares = [wilson(int(fired), len(joined)) for fired in (joined >= 0).sum(axis=0)]
+        ends = {name: np.array([getattr(one, name) for one in shares]) for name in ("value", "low", "high")}
+        return {"t": np.arange(len(shares))} | ends
+    labels = np.repeat(np.arange(len(tables)), [len(own) for own in tables])
+    found = mean_track(joined, min(BANDS, resamples), labels if len(tables) > 1 else None)
+    return {"t": found["t"], "value": found["accuracy"], "low": found["low"], "high": found["high"]}
 
 
 def _measure(text: str, table: Columns) -> Floats:

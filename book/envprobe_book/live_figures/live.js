@@ -10,26 +10,13 @@
 (() => {
   "use strict";
 
-  const { engine, estimates, bar, plot: makePlot } = globalThis.EnvProbe;
-  const REST = 150; // milliseconds without a move, after which intervals are drawn with all resamples
-  const SHADE = 500; // and the stretch of the threshold is looked for
+  const { engine, estimates, bar, answering, plotted, plot: makePlot } = globalThis.EnvProbe;
+  const SHADE = 500; // milliseconds without a move, after which the stretch of the threshold is looked for
   const NO_PLOT = { root: "", update() {}, close() {} }; // of numbers that sentences alone show
   const figures = {};
 
   const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
   const partsOf = (row) => ["value", "x"].filter((part) => row[part]);
-
-  // The rows as `plot` takes them: labels and what was found.
-  function plotted(figure, found) {
-    return figure.rows.map((row, i) => {
-      const { value, x } = found[i];
-      const labels = { panel: row.panel, name: row.name, series: row.series, competing: row.competing };
-      const printed = { printed: row.printed_value ?? null, printed_x: row.printed_x ?? null, printed_value: row.printed_value ?? null };
-      if (row.value.statistic === "track") return { ...labels, x: value.t, value: value.value, low: value.low, high: value.high };
-      const own = { ...labels, ...printed, value: value.value, low: value.low, high: value.high };
-      return x ? { ...own, x: x.value, x_low: x.low, x_high: x.high } : own;
-    });
-  }
 
   // The setting of a figure under the bar: what it may not move stays its own.
   function settingOf(figure, moved) {
@@ -43,65 +30,46 @@
     const note = Object.assign(document.createElement("p"), { className: "live-note" });
     note.setAttribute("role", "status");
     const printed = figure.rows.map((row) => row.found);
-    const state = { figure, setting: figure.setting, found: printed, resamples: figure.resamples, seeds: null, seen: true };
-    let overtaken = null, timer = 0;
+    const state = { figure, setting: figure.setting, found: printed, resamples: figure.resamples, seeds: null };
     figures[figure.name] = state;
 
-    function draw(setting, found, resamples, seeds = null) {
-      Object.assign(state, { setting, found, resamples, seeds });
+    function draw(setting, found, used) {
+      Object.assign(state, { setting, found, ...used });
       const isPrinted = isSame(setting, figure.setting);
-      plot.update(plotted(figure, found), isPrinted ? null : plotted(figure, printed));
-      root.dataset.settled = isSettled() ? "yes" : "no";
+      plot.update(plotted(figure.rows, found), isPrinted ? null : plotted(figure.rows, printed));
       say();
     }
 
-    const isSettled = () => state.resamples === figure.resamples && state.seeds === null;
-
     function say() {
-      const seeds = state.seeds === null ? "" : `${state.seeds} seeds and `;
-      const few = isSettled() ? "" : ` While you move: ${seeds}${state.resamples} resamples.`;
-      const moved = isSame(state.setting, figure.setting) ? "" : "Run in this page. Faint: this page’s own values.";
+      const few = answering.said(state, figure.resamples);
+      const moved = isSame(state.setting, figure.setting) ? "" : "Run in this page. Faint: this page’s own values. ";
       if (note.textContent !== moved + few) note.textContent = moved + few;
       follow();
     }
 
-    async function answer(quick) {
+    // The page's own values are printed: nothing is to be found.
+    function asked() {
       const setting = settingOf(figure, bar.setting());
-      clearTimeout(timer);
-      overtaken?.abort();
-      overtaken = new AbortController();
-      if (isSame(setting, figure.setting)) return draw(setting, printed, figure.resamples);
-      if (isSame(setting, state.setting) && isSettled()) return undefined;
-      const { signal } = overtaken;
-      const asked = figure.rows.flatMap((row) => partsOf(row).map((part) => row[part]));
-      root.dataset.settled = "no";
-      try {
-        const { found, resamples, seeds } = await estimates.evaluate(asked, setting, { seeds: figure.seeds, resamples: figure.resamples, quick, signal });
-        if (signal.aborted) return undefined;
-        const values = found[Symbol.iterator]();
-        const rows = figure.rows.map((row) => Object.fromEntries(partsOf(row).map((part) => [part, values.next().value])));
-        draw(setting, rows, resamples, seeds);
-        if (!isSettled()) timer = setTimeout(() => answer(false), REST);
-      } catch (error) {
-        if (error.name !== "AbortError") note.textContent = `${error.message || error} The figure shows the values before.`;
+      if (isSame(setting, figure.setting)) {
+        draw(setting, printed, { resamples: figure.resamples, seeds: null });
+        return null;
       }
-      return undefined;
+      return { rows: figure.rows, setting, seeds: figure.seeds, resamples: figure.resamples };
     }
 
-    const stop = bar.follow(() => state.seen && answer(true));
-    const watching = new IntersectionObserver(([{ isIntersecting }]) => {
-      state.seen = isIntersecting;
-      if (isIntersecting) answer(true);
-    }, { rootMargin: "200px" });
+    const { isSeen, close } = answering(root, {
+      asked,
+      draw: (wanted, found, used) => draw(wanted.setting, found, used),
+      refuse: (sentence) => {
+        note.textContent = `${sentence} The figure shows the values before.`;
+      },
+    });
+    state.isSeen = isSeen;
     place(plot.root, note);
-    watching.observe(root);
-    plot.update(plotted(figure, printed), null);
+    plot.update(plotted(figure.rows, printed), null);
     root.dataset.settled = "yes";
     return () => {
-      overtaken?.abort();
-      clearTimeout(timer);
-      watching.disconnect();
-      stop();
+      close();
       plot.close();
       delete figures[figure.name];
     };
@@ -161,7 +129,7 @@
 
   // The lowest score at which a probe was fired with the gate wide open: below it no threshold changes anything.
   async function deadZone(signal) {
-    const known = engine.names(), seen = Object.values(figures).filter((one) => one.seen);
+    const known = engine.names(), seen = Object.values(figures).filter((one) => one.isSeen());
     const moved = bar.setting(), wanted = new Map();
     for (const { figure } of seen) {
       for (const [arm, world] of gated(figure)) {
@@ -187,7 +155,7 @@
     searching?.abort(); // a move comes first
     shading = setTimeout(async () => {
       const { threshold, ...rest } = bar.setting();
-      const names = Object.values(figures).filter((one) => one.seen).map(({ figure }) => figure.name);
+      const names = Object.values(figures).filter((one) => one.isSeen()).map(({ figure }) => figure.name);
       const asked = JSON.stringify([rest, names]);
       if (asked === key) return;
       searching = new AbortController();

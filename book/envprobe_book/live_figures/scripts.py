@@ -13,16 +13,14 @@ from envprobe_book.page_engine import inline_page_engine
 from envprobe_book.reproduce.sections import ROOT
 
 HERE = Path(__file__).parent
-SCRIPT, STYLES = "page-live.js", ("live.css", "bar.css")
+SCRIPT, STYLES = "page-live.js", ("live.css", "bar.css", "explorer.css")
 """What a page with a live figure loads, after the engine."""
 
 
 def front_end() -> str:
     """The scripts of live figures as one text, in the order in which they use each other."""
-    files = [
-        ENGINE_FOLDER / "statistics.js",
-        *(HERE / f"{name}.js" for name in ("estimates", "draw", "bar", "live", "plane")),
-    ]
+    ours = ("estimates", "draw", "bar", "answering", "live", "plane", "explorer")
+    files = [ENGINE_FOLDER / "statistics.js", *(HERE / f"{name}.js" for name in ours)]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
@@ -39,7 +37,7 @@ def _module() -> str:
         "      load();\n"
         f'      globalThis.EnvProbe.edition = "{edition}";\n'
         "    }\n"
-        '    return globalThis.EnvProbe.live.show(el, model.get("state"));\n'
+        '    return globalThis.EnvProbe[model.get("front")].show(el, model.get("state"));\n'
         "  },\n"
         "};\n"
     )
@@ -48,13 +46,14 @@ def _module() -> str:
 class LabFigure(anywidget.AnyWidget):
     """A live figure in JupyterLab: the same front end as in the book, with no question to the kernel."""
 
+    front = traitlets.Unicode("live").tag(sync=True)
     state = traitlets.Dict().tag(sync=True)
 
 
-def lab_widget(state: dict[str, Any]) -> LabFigure:
-    """The widget of a figure that `LiveFigure.as_data` describes."""
+def lab_widget(state: dict[str, Any], front: str = "live") -> LabFigure:
+    """The widget of what `as_data` describes: a figure, or with the front `explorer` the explorer."""
     if "_esm" not in LabFigure.__dict__:
         LabFigure._esm = _module()
         sheets = (ROOT / "book" / "assets" / name for name in STYLES)
         LabFigure._css = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
-    return LabFigure(state=state)
+    return LabFigure(state=state, front=front)

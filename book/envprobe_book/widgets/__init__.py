@@ -1,5 +1,5 @@
 """Widgets: interactive figures that are live in JupyterLab and work in the static book without a kernel.
 
-`host` shows one, `explorer` and the others are what is shown. Each widget's front end is one ES module in
+`host` shows one, `player` is what is shown. Each widget's front end is one ES module in
 the form that anywidget reads (`export default { render({ model, el }) }`), and both hosts run the same one.
 """

@@ -5,16 +5,15 @@ which `book/assets/static-widgets.js` hands to the same front end, and a text fo
 `book/_ext/companion.py` puts the front end into the page, once for all of its widgets.
 
 A front end is one ES module in anywidget's form (`export default { render({ model, el }) }`): `NAME.js` below
-the tools of `shared.js`, and what `PARTS` names. One that is live sends messages to Python and listens to its
-answers. One that runs the engine needs no Python: its page loads the engine (`data-engine`), and in
-JupyterLab, where nothing lies beside the notebook, the engine comes along as text.
+the tools of `shared.js`, and what `PARTS` names. One that runs the engine needs no Python: its page
+loads the engine (`data-engine`), and in JupyterLab, where nothing lies beside the notebook, the engine comes
+along as text.
 """
 
 import base64
 import html
 import json
 import zlib
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,11 +22,10 @@ import traitlets
 
 from envprobe_book.page_engine import inline_page_engine
 from envprobe_book.reproduce.sections import ROOT
-from envprobe_core.errors import InputError
 
 FOLDER = Path(__file__).resolve().parent
 STYLES = ROOT / "book" / "assets"
-PARTS = {"explorer": ("shared", "explorer"), "player": ("shared", "episode", "player")}
+PARTS = {"player": ("shared", "episode", "player")}
 """The files of each front end, in their order."""
 MODULES = tuple(PARTS)
 
@@ -64,9 +62,8 @@ class Widget(anywidget.AnyWidget):
     Attributes:
         module: the front end, one of `MODULES`.
         runs_engine: whether it runs episodes itself.
-        answer: gives a live front end what it asks for; an `InputError` says why there is nothing.
         state: what the front end shows, as JSON can hold it; synchronised.
-        live: whether Python answers messages; False in every static page; synchronised.
+        live: whether a kernel stands behind it; synchronised.
         engine: the engine's script, where the front end runs it; synchronised.
         identity: an id that no other widget of the page has; the same in every build.
         page_state: what a static page shows instead, where the two differ; None: nothing but the fallback.
@@ -75,7 +72,6 @@ class Widget(anywidget.AnyWidget):
 
     module: ClassVar[str]
     runs_engine: ClassVar[bool] = False
-    answer: Callable[[Mapping[str, Any]], dict[str, Any]]
     state = traitlets.Dict().tag(sync=True)
     live = traitlets.Bool(False).tag(sync=True)
     engine = traitlets.Unicode().tag(sync=True)
@@ -92,18 +88,6 @@ class Widget(anywidget.AnyWidget):
         super().__init__(state=state, live=live, engine=engine)
         self.identity, self.fallback = identity, fallback
         self.page_state: dict[str, Any] | None = state
-        if live:
-            self.on_msg(self._receive)
-
-    def _receive(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
-        """Send the answer to a question, with the number that the question has."""
-        if content.get("kind") != "ask":
-            return
-        try:
-            found = self.answer(content["setting"])
-        except InputError as error:
-            found = {"error": str(error)}
-        self.send({"kind": "answer", "request": content.get("request")} | found)
 
     def static_html(self) -> str:
         """The widget as a page without a kernel holds it."""

@@ -31,34 +31,6 @@ function say(node, text) {
   if (node.textContent !== String(text)) node.textContent = text;
 }
 
-// Set a node's text where `A_t` means a subscript: made of `sub` in HTML, of shifted text in SVG.
-function sayWithSubscripts(node, text) {
-  if (node.saidText === text) return;
-  node.saidText = text;
-  const inSvg = node.namespaceURI === SVG;
-  const lowered = (letter) =>
-    inSvg ? [shape("tspan", { dy: 3, "font-size": "75%" }, letter), shape("tspan", { dy: -3 }, "\u200b")] : [element("sub", {}, letter)];
-  const parts = text.split(/_(\w)/); // every second part is a subscript
-  node.replaceChildren(...parts.flatMap((part, place) => (place % 2 ? lowered(part) : [part])));
-}
-
-// Keep one child for each key: make what is new, drop what is gone, put them in order, and return them.
-function keyed(parent, keys, make) {
-  const kept = (parent.keyedChildren ??= new Map());
-  for (const [key, node] of kept) {
-    if (!keys.includes(key)) {
-      node.remove();
-      kept.delete(key);
-    }
-  }
-  keys.forEach((key, place) => {
-    if (!kept.has(key)) kept.set(key, make(key, place));
-    const node = kept.get(key);
-    if (parent.children[place] !== node) parent.insertBefore(node, parent.children[place] ?? null);
-  });
-  return keys.map((key) => kept.get(key));
-}
-
 let names = 0;
 
 // An id that nothing else in the document has.
@@ -132,52 +104,3 @@ async function reveal(root) {
 }
 
 const LINK_DELAY = 250; // milliseconds; browsers refuse to rewrite an address many times a second
-
-const PATIENCE = 1000; // milliseconds until the reader is told, and then again and again, that Python is at work
-
-// Questions to Python: one is under way at a time, and of those asked meanwhile only the last is sent. Each
-// leads to `answer(setting, message, took)` or, if it is the last, to `refuse(error)`.
-function openQuestions(model, { answer, refuse, wait }) {
-  let number = 0;
-  let underWay = null;
-  let waiting = null;
-  let timer = 0;
-
-  function send(setting) {
-    const begun = performance.now();
-    number += 1;
-    underWay = { number, setting, begun };
-    waiting = null;
-    model.send({ kind: "ask", request: number, setting });
-    clearInterval(timer);
-    timer = setInterval(() => wait(Math.round((performance.now() - begun) / 1000)), PATIENCE);
-  }
-
-  function forget() {
-    underWay = waiting = null;
-    clearInterval(timer);
-  }
-
-  function receive(message) {
-    if (message?.kind !== "answer" || message.request !== underWay?.number) return; // an earlier view's
-    const { setting, begun } = underWay;
-    const next = waiting;
-    forget();
-    if (next) send(next);
-    else if (message.error) refuse(message.error);
-    if (!message.error) answer(setting, message, performance.now() - begun);
-  }
-
-  model.on("msg:custom", receive);
-  return {
-    ask(setting) {
-      if (underWay) waiting = setting;
-      else send(setting);
-    },
-    forget,
-    close() {
-      forget();
-      model.off("msg:custom", receive);
-    },
-  };
-}

@@ -1,0 +1,99 @@
+// Answering: what is found anew at each move of the bar, by live figures and by the explorer alike.
+//
+// A classic script, after estimates.js and bar.js. It makes
+//
+//   EnvProbe.answering(root, {asked, draw, refuse})   answers while `root` is in sight; of the functions given
+//       asked()                             what to find: {rows, setting, seeds, resamples}, or null for nothing
+//       draw(asked, found, used)            takes it: `found` has `value`, of points also `x`, for each row;
+//                                           `used` says {resamples, seeds}, as `estimates.evaluate` does
+//       refuse(sentence)                    says why there is nothing
+//     returns {answer(quick), isSeen(), close()}
+//   EnvProbe.answering.said(used, resamples)
+//                                           in words how few were used; nothing where it was all of them
+//   EnvProbe.plotted(rows, found)           the rows as `EnvProbe.plot` takes them
+//
+// A later move overtakes an earlier one. While it moves, few seeds and resamples are used, at rest all;
+// `root.dataset.settled` is "yes" once they do.
+(() => {
+  "use strict";
+
+  const { estimates, bar } = globalThis.EnvProbe;
+  const REST = 150; // milliseconds without a move, after which intervals are drawn with all resamples
+
+  const partsOf = (row) => ["value", "x"].filter((part) => row[part]);
+
+  function plotted(rows, found) {
+    return rows.map((row, i) => {
+      const { value, x } = found[i];
+      const labels = { panel: row.panel, name: row.name, series: row.series, competing: row.competing };
+      const printed = { printed: row.printed_value ?? null, printed_x: row.printed_x ?? null, printed_value: row.printed_value ?? null };
+      if (row.value.statistic === "track") return { ...labels, x: value.t, value: value.value, low: value.low, high: value.high };
+      const own = { ...labels, ...printed, value: value.value, low: value.low, high: value.high };
+      return x ? { ...own, x: x.value, x_low: x.low, x_high: x.high } : own;
+    });
+  }
+
+  async function find({ rows, setting, seeds, resamples }, options) {
+    const flat = rows.flatMap((row) => partsOf(row).map((part) => row[part]));
+    const { found, ...used } = await estimates.evaluate(flat, setting, { seeds, resamples, ...options });
+    const values = found[Symbol.iterator]();
+    return { found: rows.map((row) => Object.fromEntries(partsOf(row).map((part) => [part, values.next().value]))), used };
+  }
+
+  const isWhole = (used, resamples) => used.resamples >= resamples && used.seeds === null;
+
+  function said(used, resamples) {
+    if (isWhole(used, resamples)) return "";
+    return `While you move: ${used.seeds === null ? "" : `${used.seeds} seeds and `}${used.resamples} resamples.`;
+  }
+
+  function answering(root, { asked, draw, refuse }) {
+    let overtaken = null, timer = 0, isSeen = true, shown = "";
+
+    async function answer(quick = true) {
+      clearTimeout(timer);
+      overtaken?.abort();
+      const wanted = asked(), key = JSON.stringify(wanted);
+      root.dataset.settled = wanted && key !== shown ? "no" : "yes";
+      if (root.dataset.settled === "yes") {
+        shown = key;
+        return;
+      }
+      overtaken = new AbortController();
+      const { signal } = overtaken;
+      try {
+        const { found, used } = await find(wanted, { quick, signal });
+        if (signal.aborted) return;
+        draw(wanted, found, used);
+        shown = isWhole(used, wanted.resamples) ? key : "";
+        if (shown) root.dataset.settled = "yes";
+        else timer = setTimeout(() => answer(false), REST);
+      } catch (error) {
+        if (error.name === "AbortError" || signal.aborted) return;
+        shown = "";
+        root.dataset.settled = "refused";
+        refuse(String(error.message || error));
+      }
+    }
+
+    const stop = bar.follow(() => isSeen && answer());
+    const watching = new IntersectionObserver((entries) => {
+      isSeen = entries.at(-1).isIntersecting;
+      if (isSeen) answer();
+    }, { rootMargin: "200px" });
+    watching.observe(root);
+    return {
+      answer,
+      isSeen: () => isSeen,
+      close() {
+        overtaken?.abort();
+        clearTimeout(timer);
+        watching.disconnect();
+        stop();
+      },
+    };
+  }
+
+  answering.said = said;
+  Object.assign(globalThis.EnvProbe, { answering, plotted });
+})();
