@@ -112,7 +112,9 @@ def test_a_condition_on_a_figure_is_decided_here_and_told_to_the_page(monkeypatc
     said = conclude("It is ahead.", when=[released.high > -100]).markdown
     assert said.startswith('<span class="live-conclusion" data-tests="')
     assert "It is ahead." in said
-    assert "<s>" in conclude("It is far ahead.", when=[released.low > 1000]).markdown
+    struck = conclude("It is far ahead.", when=[released.low > 1000]).markdown
+    assert "live-not-so" in struck
+    assert "Not so with these values" in struck
     monkeypatch.setenv(BOOK, "1")
     with pytest.raises(ConclusionError):
         conclude("It is far ahead.", when=[released.low > 1000])

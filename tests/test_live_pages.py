@@ -76,7 +76,7 @@ def test_a_moved_figure_shows_what_python_finds(browse, html, name):
             ours["value"].tolist() if isinstance(value, list) else [ours[p] for p in ("value", "low", "high")]
         )
         for one, other in zip(theirs, mine, strict=True):
-            assert (one is None and other != other) or abs(one - other) < 1e-9
+            assert (one != one and other != other) or abs(one - other) < 1e-9
 
 
 def test_the_values_go_along_to_the_next_page_and_back_to_the_pages_own(browse, html):
@@ -98,14 +98,16 @@ def test_what_an_address_cannot_mean_is_left_out(browse, html):
 
 
 def test_sentences_follow_the_reader(browse, html):
+    """With no budget both policies do the same: no gain, and nothing that is said of one holds."""
     page = browse(html.as_uri(), "/executed/what-we-found.html")
     first = page.locator(".live-conclusion").first
     first.wait_for()
+    before = first.get_attribute("class")
     page.locator("body > .live-bar input[data-knob=budget]").fill("0")
     playwright.expect(first).to_have_class(re.compile("live-not-so"), timeout=60_000)
     page.locator("em", has_text="Not so with these values").first.wait_for()
     page.locator("body > .live-bar").get_by_role("button", name="Back").click()
-    playwright.expect(first).not_to_have_class(re.compile("live-not-so"))
+    playwright.expect(first).to_have_class(before)
 
 
 @pytest.mark.parametrize("width", [1400, 390])
@@ -121,7 +123,8 @@ def test_the_front_page_opens_on_the_plane(browse, html, width):
     plane.get_by_label("as released").check()
     assert plane.locator("dl:visible").count() == 1
     plane.locator(".live-steps").first.wait_for(timeout=60_000)
+    plane.locator(".lp-picture").scroll_into_view_if_needed()
     picture = plane.locator(".lp-picture").bounding_box()
     page.mouse.click(picture["x"] + picture["width"] * 0.9, picture["y"] + picture["height"] * 0.2)
-    assert int(plane.locator(".live-setting").first.text_content()) > 10
+    playwright.expect(plane.locator(".live-setting").first).to_have_text(re.compile("1[0-5]"))
     assert page.evaluate("document.documentElement.scrollWidth") <= width

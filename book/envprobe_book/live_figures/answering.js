@@ -2,7 +2,8 @@
 //
 // A classic script, after estimates.js and bar.js. It makes
 //
-//   EnvProbe.answering(root, {asked, draw, refuse})   answers while `root` is in sight; of the functions given
+//   EnvProbe.answering(root, {asked, draw, refuse, always})
+//                                           answers while `root` is in sight, or always; of the functions given
 //       asked()                             what to find: {rows, setting, seeds, resamples}, or null for nothing
 //       draw(asked, found, used)            takes it: `found` has `value`, of points also `x`, for each row;
 //                                           `used` says {resamples, seeds}, as `estimates.evaluate` does
@@ -47,7 +48,7 @@
     return `While you move: ${used.seeds === null ? "" : `${used.seeds} seeds and `}${used.resamples} resamples.`;
   }
 
-  function answering(root, { asked, draw, refuse }) {
+  function answering(root, { asked, draw, refuse, always = false }) {
     let overtaken = null, timer = 0, isSeen = true, shown = "";
 
     async function answer(quick = true) {
@@ -81,7 +82,7 @@
       isSeen = entries.at(-1).isIntersecting;
       if (isSeen) answer();
     }, { rootMargin: "200px" });
-    watching.observe(root);
+    if (!always) watching.observe(root);
     return {
       answer,
       isSeen: () => isSeen,

@@ -26,7 +26,7 @@
   }
 
   function open(root, figure, place) {
-    const plot = figure.kind === "numbers" ? NO_PLOT : makePlot(figure);
+    const isNumbers = figure.kind === "numbers", plot = isNumbers ? NO_PLOT : makePlot(figure);
     const note = Object.assign(document.createElement("p"), { className: "live-note" });
     note.setAttribute("role", "status");
     const printed = figure.rows.map((row) => row.found);
@@ -59,13 +59,14 @@
 
     const { isSeen, close } = answering(root, {
       asked,
+      always: isNumbers, // sentences anywhere may show them
       draw: (wanted, found, used) => draw(wanted.setting, found, used),
       refuse: (sentence) => {
         note.textContent = `${sentence} The figure shows the values before.`;
       },
     });
     state.isSeen = isSeen;
-    place(plot.root, note);
+    if (!isNumbers) place(plot.root, note);
     plot.update(plotted(figure.rows, printed), null);
     root.dataset.settled = "yes";
     return () => {
@@ -176,15 +177,12 @@
     const figure = JSON.parse(root.querySelector("script[type='application/json']").textContent);
     if (!bar.opened()) {
       bar.open(figure.setting, { moves: figure.moves });
+      bar.follow(follow);
       bar.follow(shadeLater);
       addEventListener("scroll", shadeLater, { passive: true });
       shadeLater();
     }
-    open(root, figure, (picture, note) => {
-      const still = root.querySelector(".live-static");
-      if (still) still.replaceWith(picture, note);
-      else root.append(picture, note);
-    });
+    open(root, figure, (picture, note) => root.querySelector(".live-static").replaceWith(picture, note));
   }
 
   function show(root, figure) {

@@ -21,6 +21,7 @@ from envprobe_book.pages import BOOK
 MINUS = "−"
 FIXED, UNBROKEN = "\u00a0", "\u2011"  # a space and a hyphen at which no line breaks
 EMPTY = "–"
+NOT_SO = "Not so with these values"
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,16 @@ def conclude(text: str, when: Any) -> Text:
         ConclusionError: if the condition fails with the book's own values.
     """
     when = _asked(when)
-    if _is_so(when):
-        tests = comparisons_of(when)
-        if tests is None:
-            return Text(text)
-        told = escape(json.dumps(tests, separators=(",", ":")))
-        return Text(f'<span class="live-conclusion" data-tests="{told}">{text}</span>')
-    if os.environ.get(BOOK):
+    is_so, tests = _is_so(when), comparisons_of(when)
+    if not is_so and os.environ.get(BOOK):
         raise ConclusionError(f"with the book's own values this is not so: {text}")
-    return Text(f"*Not so with these values:* <s>{text}</s>")
+    if tests is None:
+        return Text(text if is_so else f"*{NOT_SO}:* <s>{text}</s>")
+    told = escape(json.dumps(tests, separators=(",", ":")))
+    opening, kind = "", "live-conclusion"
+    if not is_so:
+        opening, kind = f'<em class="live-verdict">{NOT_SO}: </em>', "live-conclusion live-not-so"
+    return Text(f'{opening}<span class="{kind}" data-tests="{told}">{text}</span>')
 
 
 def comparisons_of(when: Any) -> list[Any] | None:
