@@ -64,7 +64,7 @@ lint: $(READY) ## style, and the types of the core
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-bench: $(MADE) ## speed beside the former engine's, growth, sliders, start, model calls (QUICK=1: three minutes)
+bench: $(MADE) ## speed beside the former engine's, growth, moves, start, model calls (QUICK=1: three minutes)
 	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick)
 
 serve: book ## the book on http://127.0.0.1:8000 (PORT=...)

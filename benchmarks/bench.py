@@ -25,9 +25,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import moves
 import numba
 import numpy as np
-import sliders
 from playwright.sync_api import sync_playwright
 
 from envprobe_book.page_engine import write_page_engine
@@ -40,7 +40,7 @@ ROOT = HERE.parent
 FORMER = "b3b33ea"
 EPISODES = 4000  # a turn: the block size at which the former engine was fastest
 MILLION = 1_000_000
-STEP = 250  # ms of the processor that a step of a section's slider may take
+STEP = 100  # ms until a section's figure has followed a move
 CORES = os.cpu_count() or 1
 PAGE = "<!doctype html><title>pace</title><script src=page-engine.js></script>"
 IN_PAGE = """async ([condition, count]) => {
@@ -226,14 +226,15 @@ class Bench:
         self.keep("slider", found, f"live slider: {tick:.0f} ms a tick of four policies{ratio(found)}")
 
     def sections(self) -> None:
-        """Move the sliders of every section's live figure, at the page's own parameters."""
-        for name in sliders.sections():
-            steps = json.loads(run([sys.executable, str(HERE / "sliders.py"), name], ROOT))
-            best = {slider: 1000 * min(took) for slider, took in steps.items()}
-            told = ", ".join(
-                f"{took:.0f} ms by {slider} ({took / STEP:.2f})" for slider, took in best.items()
-            )
-            self.keep(f"sliders of {name}", steps, f"a step of {name}: {told}")
+        """Move every live figure of the built book, at the page's own seeds."""
+        if shutil.which("chromium") is None or not moves.pages():
+            print("no Chromium here, or no built book: moves are not measured")
+            return
+        for figure, took in moves.moves().items():
+            first = min((one["first"] for one in took if one["first"] is not None), default=math.nan)
+            rest = min(one["rest"] for one in took)
+            told = f"{first:.0f} ms ({first / STEP:.2f}), at rest after {rest:.0f}"
+            self.keep(f"move of {figure}", took, f"a move of {figure}: {told}")
 
     def from_the_shell(self) -> None:
         """Run a million episodes of tools as a user would: growth from a tenth of them, and all cores."""

@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from jupyter_client.manager import AsyncKernelManager
 
-from envprobe_book.pages import BOOK, SERVED
+from envprobe_book.pages import BOOK
 from envprobe_book.reproduce.reruns import RERUN, read_ledger
 from envprobe_book.reproduce.sections import (
     METADATA_KEY,
@@ -52,7 +52,6 @@ KERNEL_ENVIRONMENT = {
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     "JUPYTER_PREFER_ENV_PATH": "1",
     "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-    SERVED: None,  # a section that a notebook of a Jupyter server executes makes a page too
 }
 """What kernels find in their environment, so that no result depends on whose machine it is."""
 KERNEL_ARGUMENTS = [
