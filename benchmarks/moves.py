@@ -1,4 +1,4 @@
-"""What a move of budget or threshold takes in the built pages, until the figure is another and until it rests.
+"""What a move of budget or threshold takes in the built pages, until the figure changes and until it rests.
 
 Each page with a live figure is opened from its folder in headless Chromium, each of its live figures is moved
 several times, and the best time counts. `python benchmarks/moves.py` prints a line a figure.

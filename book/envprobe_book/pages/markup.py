@@ -135,7 +135,7 @@ def guess(question: str, choices: Mapping[str, Any], because: str) -> Html:
 def take_away(paper: str, found: Text | list[Text], depends: str) -> Text:
     """Close a section: what the paper says, what we find (conclusions), and what that depends on."""
     said = " ".join(one.markdown for one in (found if isinstance(found, list) else [found]))
-    lines = {"The paper says.": paper, "We find.": said, "It depends on.": depends}
+    lines = {"The paper says.": paper, "We find.": said, "Limits.": depends}
     body = "\n\n".join(f"**{head}** {text}" for head, text in lines.items())
     return Text(f":::{{admonition}} Take away\n:class: tip take-away\n\n{body}\n:::")
 
