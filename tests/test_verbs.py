@@ -211,7 +211,7 @@ def test_a_sentence_that_is_not_so_fails_the_book_and_is_struck_out_elsewhere(mo
     yes = conclude("Yes.", when=pd.Series([True, True]))
     assert yes._repr_mimebundle_()["text/markdown"] == yes.markdown == "Yes."
     box = take_away("A.", [yes, conclude("C.", when=True)], "D.").markdown
-    for part in ("**The paper says.** A.", "**We find.** Yes. C.", "**It depends on.** D."):
+    for part in ("**The paper says.** A.", "**We find.** Yes. C.", "**Limits.** D."):
         assert part in box
     for when in (lambda: {}["not run"], lambda: pd.Series(dtype=float).idxmax() == "simple"):
         assert "<s>No.</s>" in conclude("No.", when=when).markdown

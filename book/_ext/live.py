@@ -6,21 +6,39 @@ with a figure of `envprobe_book.live_figures` loads that package's scripts too. 
 engine, pages keep what is printed.
 """
 
+import base64
+import html
 import re
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 from envprobe_book.live_figures import scripts as live_figures
 from envprobe_book.page_engine import HERE, SCRIPT, write_page_engine
+from envprobe_book.pages.markup import LIVE
 from envprobe_book.reproduce.sections import file_digest
 from envprobe_core.engine.numba_support import EDITION
 
+BEFORE_THE_CHECK = 400  # of links: the marks are no addresses
 FIRST = 690  # before the scripts that use it
 AFTER_THE_ENGINE = 695
 _ASKS = re.compile(r"<[^>]*\sdata-engine\b")
 _LIVE = re.compile(r'<[^>]*\sclass="[^"]*\blive-(?:figure|plane|explorer)\b')
+
+
+def mark_sentences(app: Sphinx, doctree: nodes.document) -> None:
+    """Make of the marks around a sentence (`pages.markup.followed`) what the page's script looks for."""
+    for link in list(doctree.findall(nodes.reference)):
+        scheme, _, told = str(link.get("refuri", "")).partition(":")
+        if scheme != LIVE:
+            continue
+        markup = "</span>"
+        if told != "end":
+            tests = base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).decode()
+            markup = f'<span class="live-conclusion" data-tests="{html.escape(tests)}">'
+        link.replace_self(nodes.raw("", markup, format="html"))
 
 
 def add_engine(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
@@ -48,5 +66,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     # a changed engine is a reason to write the pages again
     digests = [file_digest(folder, ["*.js", "*.py"]) for folder in (HERE, live_figures.HERE)]
     app.add_config_value("page_engine", " ".join([EDITION, *digests]), "html")
+    app.connect("doctree-read", mark_sentences, priority=BEFORE_THE_CHECK)
     app.connect("html-page-context", add_engine)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

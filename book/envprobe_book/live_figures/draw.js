@@ -150,7 +150,7 @@
     const pairs = rows.map((row, i) => [row, ghosts?.[i]]);
     if (kind === "tornado") pairs.sort(([a], [b]) => Math.abs(b.value) - Math.abs(a.value));
     const longest = Math.max(...rows.map(({ name }) => plain(name).length), 1);
-    const left = Math.min(0.45 * width, longest * LETTER + 10);
+    const left = Math.min(0.5 * width, longest * LETTER + 10);
     const right = width >= NARROW ? 48 : 8;
     const height = pairs.length * ROW + TOP;
     const x = scale(range, left + 4, width - right);
