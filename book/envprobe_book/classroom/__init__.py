@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from envprobe_book.classroom.exercises import self_check
+from envprobe_book.classroom.formulas import FormulaError, formula
 from envprobe_book.classroom.policy_check import GuardedScore, PolicyError, diagnose, policy
 from envprobe_core.comparing import summarize
 from envprobe_core.conditions import (
@@ -30,7 +31,10 @@ from envprobe_core.policies import POLICIES, Policy, find_policy
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.worlds import WORLDS
 
-__all__ = ["Contest", "PolicyError", "compete", "diagnose", "leaderboard", "policy", "self_check"]
+__all__ = [
+    "Contest", "FormulaError", "PolicyError", "compete", "diagnose", "formula", "leaderboard", "policy",
+    "self_check",
+]  # fmt: skip
 
 DESIGN, HELD_OUT = "design", "held-out"
 REFERENCES = {"minus_simple": "simple", "minus_no_probe": "no-probe"}

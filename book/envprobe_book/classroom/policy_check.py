@@ -168,6 +168,16 @@ def policy(name: str) -> Callable[[Score], Policy]:
     Raises:
         PolicyError: if a name is taken or odd, or a function fails its trial; it says what to change.
     """
+    check_name(name)
+
+    def accept(function: Score) -> Policy:
+        return custom_policy(name, try_out(function, name))
+
+    return accept
+
+
+def check_name(name: str) -> None:
+    """Refuse a policy's name that is odd, or taken by one of the book."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise PolicyError(
             f'policy name {name!r} is not accepted: write @policy("my rule"), a letter first, then letters, '
@@ -177,11 +187,6 @@ def policy(name: str) -> Callable[[Score], Policy]:
         raise PolicyError(
             f"policy name {name!r} is taken; choose another than {', '.join(POLICIES)} and their titles"
         )
-
-    def accept(function: Score) -> Policy:
-        return custom_policy(name, try_out(function, name))
-
-    return accept
 
 
 def diagnose(function: Score, name: str = "trial") -> Text:
