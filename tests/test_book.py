@@ -119,12 +119,6 @@ def test_the_first_page_has_terms_formulas_and_the_systems_colours_and_a_definit
     assert link.get_attribute("aria-describedby") == "definition"
     page.keyboard.press("Escape")
     assert tip.count() == 0
-    inner = page.locator(".sd-card-text a:not(.sd-stretched-link)")  # in a card that is a link itself
-    for number, target in enumerate(inner.evaluate_all("all => all.map((one) => one.pathname)")):
-        inner.nth(number).click()
-        assert page.evaluate("location.pathname") == target
-        page.go_back()
-    assert number >= 2
     page.goto(f"{html.as_uri()}/definitions.html#the-scribe")
     opened = page.locator("section > details").evaluate_all("all => all.map((one) => one.open)")
     assert opened.count(True) == 1
@@ -134,6 +128,7 @@ def test_the_first_page_has_terms_formulas_and_the_systems_colours_and_a_definit
 @pytest.mark.browser
 def test_a_section_shows_long_tables_on_demand_and_keeps_a_guess(browse, html):
     page = browse(html.as_uri(), "/executed/main-results.html")
+    page.locator("details:has(#tab-gains) > summary").click()
     rows = page.locator("#tab-gains tbody tr")
     holder = page.locator("figure, div").filter(has=page.locator("#tab-gains"))
     button, count = holder.locator("button.all-rows").first, rows.count()

@@ -1,7 +1,8 @@
 """No condition of the book is an identity: each can be made false by other numbers.
 
 A section's cells run with few seeds and without drawing, once as they are and then with numbers that are
-changed on their way in: arms swapped, values shuffled over the rows, or mirrored. A condition that no change
+changed on their way in: arms swapped, values shuffled over the rows, or mirrored; numbers of live figures
+change their sign. A condition that no change
 makes false is listed in `REMAIN`, with the reason, or is mended.
 """
 
@@ -16,6 +17,7 @@ import pandas as pd
 import pytest
 
 import envprobe_book
+from envprobe_book.live_figures import Estimate, estimates
 from envprobe_book.pages import markup
 from envprobe_core import experiment
 from envprobe_core.sources import ROOT
@@ -106,14 +108,21 @@ def changed(change: Callable[[pd.DataFrame], pd.DataFrame], found: dict[str, boo
     def running(*given: object, **named: object) -> pd.DataFrame:
         return change(frame_of(*given, **named))
 
-    frame_of = experiment.episode_frame
+    def turned(estimate: Estimate, *given: object) -> estimates.Found:
+        found = found_of(estimate, *given)
+        if change is CHANGES[0] or estimate.found is not None:
+            return found
+        return found | {"value": -found["value"], "low": -found["high"], "high": -found["low"]}
+
+    frame_of, found_of = experiment.episode_frame, estimates._found
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of means of nothing, where few episodes are left
         patch.setattr(pd, "read_parquet", reading(pd.read_parquet))
         patch.setattr(pd, "read_csv", reading(pd.read_csv))
         patch.setattr(experiment, "episode_frame", running)
+        patch.setattr(estimates, "_found", turned)
         patch.setattr(envprobe_book, "conclude", keep, raising=False)
-        for name in ("draw", "interact", "table"):
+        for name in ("draw", "table"):
             patch.setattr(envprobe_book, name, nothing, raising=False)
         patch.setattr("myst_nb.glue", nothing)
         yield

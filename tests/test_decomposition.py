@@ -16,13 +16,13 @@ from envprobe_core.policies import POLICIES, hybrid
 from envprobe_core.protocols import PROTOCOLS
 from notebook_cells import definitions
 
-PAGE = definitions("text-and-code", "3", "ends", "shapley", "23", "arms", "33")
+PAGE = definitions("text-and-code", "3", "answer", "shapley", "23", "arms", "33")
 
 
 @pytest.fixture(scope="module")
 def page():
     few = {"protocol": "paper released", "regime": "S1", "seeds": "0:14", "resamples": 200}
-    conditions = ("3", "ends", "shapley", "16", "23", "arms", "25")
+    conditions = ("3", "answer", "shapley", "16", "23", "arms", "25")
     return definitions("text-and-code", *conditions, whole=["3", "25"], **few)
 
 

@@ -1,4 +1,4 @@
-"""Sphinx extension: the engine for the pages that ask for it, and live figures where there are any.
+"""Sphinx extension: the engine for the pages that ask for it, live figures, and the reader's own policy.
 
 A page asks by an element with the attribute ``data-engine``. It loads ``_static/page-engine.js``, one file
 for the whole book; a world's module lies beside it and is loaded when the page first runs that world. A page
@@ -15,6 +15,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from envprobe_book.classroom import policy_page
 from envprobe_book.live_figures import scripts as live_figures
 from envprobe_book.page_engine import HERE, SCRIPT, write_page_engine
 from envprobe_book.pages.markup import LIVE
@@ -25,6 +26,7 @@ BEFORE_THE_CHECK = 400  # of links: the marks are no addresses
 FIRST = 690  # before the scripts that use it
 AFTER_THE_ENGINE = 695
 _ASKS = re.compile(r"<[^>]*\sdata-engine\b")
+_OWN = re.compile(r'<[^>]*\sclass="own-policy"')
 _LIVE = re.compile(r'<[^>]*\sclass="[^"]*\blive-(?:figure|plane|explorer)\b')
 
 
@@ -52,19 +54,27 @@ def add_engine(app: Sphinx, pagename: str, templatename: str, context: dict[str,
         return
     app.add_js_file(SCRIPT, priority=FIRST, loading_method="defer")
     if _LIVE.search(context["body"]):
-        target = Path(app.outdir) / "_static" / live_figures.SCRIPT
-        text = live_figures.front_end()
-        if not target.exists() or target.read_text(encoding="utf-8") != text:
-            target.write_text(text, encoding="utf-8")
-        app.add_js_file(live_figures.SCRIPT, priority=AFTER_THE_ENGINE, loading_method="defer")
-        for sheet in live_figures.STYLES:
-            app.add_css_file(sheet)
+        add_front_end(app, live_figures.SCRIPT, live_figures.front_end(), *live_figures.STYLES)
+    if _OWN.search(context["body"]):
+        add_front_end(app, policy_page.SCRIPT, policy_page.policy_script(), policy_page.STYLE)
+
+
+def add_front_end(app: Sphinx, name: str, text: str, *sheets: str) -> None:
+    """Give a page a script that runs on the engine, which is written with the first, and its style sheets."""
+    target = Path(app.outdir) / "_static" / name
+    if not target.exists() or target.read_text(encoding="utf-8") != text:
+        target.write_text(text, encoding="utf-8")
+    app.add_js_file(name, priority=AFTER_THE_ENGINE, loading_method="defer")
+    for sheet in sheets:
+        app.add_css_file(sheet)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     # a changed engine is a reason to write the pages again
-    digests = [file_digest(folder, ["*.js", "*.py"]) for folder in (HERE, live_figures.HERE)]
+    digests = [
+        file_digest(folder, ["*.js", "*.py"]) for folder in (HERE, live_figures.HERE, policy_page.HERE)
+    ]
     app.add_config_value("page_engine", " ".join([EDITION, *digests]), "html")
     app.connect("doctree-read", mark_sentences, priority=BEFORE_THE_CHECK)
     app.connect("html-page-context", add_engine)

@@ -1,0 +1,75 @@
+"""A policy of one's own in the page: what `policy.js` needs to run a reader's weights or formula there.
+
+The widget runs on the engine that the page carries, beside all policies of the book. JupyterLab shows the two
+lines that run the same formula with `formula` and `compete`.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envprobe_book.page_engine import HERE as ENGINE_FOLDER
+from envprobe_book.pages.figures import PLAIN, POLICY_STYLES, WORLD_TITLES, policy_title
+from envprobe_core.conditions import find_protocols, find_regime
+from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import in_words
+
+HERE = Path(__file__).parent
+SCRIPT, STYLE = "page-policy.js", "policy.css"
+"""What a page with the widget loads, after the engine."""
+IN_THE_LAB = (
+    "The book's page has sliders and a formula here, which it runs itself. In the lab the same formula is "
+    'lab.formula("c + 2 * d", "mine"), for lab.compete.'
+)
+EXAMPLES: tuple[dict[str, Any], ...] = (
+    {"title": "Ask late: the last 7 steps", "policy": {"gate": 0, "last": 7}},
+    {"title": "Only what is uncertain", "policy": {"weights": {"c": 0, "s": 0, "u": 1, "d": 0}, "gate": 0.5}},
+    {
+        "title": "What the next action needs, if it may have changed",
+        "policy": {"form": "formula", "formula": "d * (s + u)", "gate": 0.5},
+    },
+)
+"""Things to try, each a change of EnvProbe-Simple's own score."""
+
+
+def policy_script() -> str:
+    """The scripts of the widget as one text, in the order in which they use each other."""
+    files = [ENGINE_FOLDER / "statistics.js", HERE / "formula.js", HERE / "policy.js"]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+@dataclass(frozen=True)
+class OwnPolicy:
+    """The widget; a notebook's last expression.
+
+    Attributes:
+        seeds: a reader's, `FIRST:PAST`.
+        held_out: others, for one look at the end.
+        protocol: where it begins.
+    """
+
+    seeds: str = "0:220"
+    held_out: str = "10000:10220"
+    protocol: str = "observed"
+
+    def as_data(self) -> dict[str, Any]:
+        """What the page is given."""
+        level = find_regime("S2")
+        policies = {
+            name: {"title": policy_title(name), "mark": POLICY_STYLES[name].mark()} for name in POLICIES
+        }
+        return {
+            "seeds": self.seeds, "heldOut": self.held_out, "protocol": self.protocol, "mark": PLAIN.mark(),
+            "horizon": level.horizon, "budget": level.budget, "worlds": dict(WORLD_TITLES),
+            "protocols": {one.name: in_words(one.name) for one in find_protocols("paper observed released")},
+            "policies": policies, "examples": list(EXAMPLES),
+        }  # fmt: skip
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        data = json.dumps(self.as_data(), separators=(",", ":")).replace("<", "\\u003c")
+        page = (
+            f'<div class="own-policy" data-engine><p>{IN_THE_LAB}</p>'
+            f'<script type="application/json">{data}</script></div>'
+        )
+        return {"text/html": page, "text/plain": IN_THE_LAB}
