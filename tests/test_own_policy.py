@@ -49,17 +49,18 @@ def policy(**changes):
 
 def test_a_formula_gives_the_same_digits_in_the_page_and_in_the_lab(folder, browse):
     page, luck = browse(folder.as_uri(), "/page.html"), random.Random(6)
-    for place, text in enumerate(FORMULAS):
-        gate, rule = luck.choice([0.0, 0.5, 1.5]), ("paper", "observed", "released")[place % 3]
+    for text in FORMULAS:
+        gate = luck.choice([0.0, 0.5, 1.5])
         times = {"not_before": luck.choice([0, 4]), "last": luck.choice([None, 9])}
         mine = lab.formula(text, "mine", gate=gate, **times)
-        frame = run(policies=[mine], protocols=rule, seeds="3:11")
-        asked = policy(
-            formula=text, gate=gate, notBefore=times["not_before"], last=times["last"], protocol=rule
-        )
-        found = page.evaluate(RUN, [asked, "3:11"])
-        for world, own in frame.groupby("world"):
-            np.testing.assert_array_equal(found[world]["accuracy"], own["accuracy"].to_numpy(), err_msg=text)
+        for rule in ("paper", "observed", "released"):
+            frame = run(policies=[mine], protocols=rule, seeds="3:11")
+            asked = policy(
+                formula=text, gate=gate, notBefore=times["not_before"], last=times["last"], protocol=rule
+            )
+            found = page.evaluate(RUN, [asked, "3:11"])
+            for world, own in frame.groupby("world"):
+                np.testing.assert_array_equal(found[world]["accuracy"], own["accuracy"].to_numpy(), text)
 
 
 def test_weights_and_the_formula_that_they_write_are_one_policy(folder, browse):
@@ -101,3 +102,25 @@ def test_what_cannot_be_meant_is_one_sentence_and_runs_nothing(folder, browse):
         root.get_by_label("Value of probing").fill(text)
         assert root.locator(".own-fault").text_content().strip()
         assert root.get_by_role("button", name="Run", exact=True).is_disabled()
+
+
+def test_a_link_to_a_formula_runs_the_formula(folder, browse):
+    """And not the weights that it carries too; so does an example that is a formula."""
+    page = browse(folder.as_uri(), "/page.html")
+    link = page.evaluate(
+        "policy => EnvProbe.ownPolicy.asLink(policy)",
+        policy(formula="d * (s + u)", gate=0.5, protocol="observed"),
+    )
+    page = browse(folder.as_uri(), f"/page.html{link}")
+    root = page.locator(".own-policy")
+    assert root.get_by_label("Formula", exact=True).is_checked()
+    root.get_by_role("button", name="Run", exact=True).click()
+    result = root.locator(".own-result")
+    playwright.expect(result).to_contain_text("with our simulated agent", timeout=120_000)
+    mine = lab.formula("d * (s + u)", "mine", gate=0.5)
+    expected = run(policies=[mine], protocols="observed", seeds="0:12")["accuracy"].mean()
+    told = json.loads(result.get_attribute("data-outcome"))
+    assert abs(told["accuracy"]["value"] - expected) < 1e-12
+    root.get_by_label("Weights", exact=True).check()
+    root.get_by_role("button", name=EXAMPLES[2]["title"]).click()
+    assert root.get_by_label("Formula", exact=True).is_checked()

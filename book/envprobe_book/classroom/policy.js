@@ -320,7 +320,7 @@
       for (const term of TERMS) inputs[term].value = policy.weights[term];
       for (const name of ["formula", "gate", "notBefore", "world", "protocol"]) inputs[name].value = policy[name];
       for (const name of ["last", "budget"]) inputs[name].value = policy[name] ?? "";
-      inputs[policy.form].checked = true;
+      inputs[policy.form === "formula" ? "formula_" : "weights"].checked = true; // `formula` is the text
       refresh();
     }
 
