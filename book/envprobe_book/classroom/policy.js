@@ -299,8 +299,8 @@
     const settings = make("div", { class: "own-settings" },
       named("gate", "Gate: probe from this value on", number({ step: "any" })),
       named("notBefore", "Not before step", number({ min: 0, max: config.horizon, step: 1 })),
-      named("last", "Only the last … steps", number({ min: 1, max: config.horizon, step: 1, placeholder: "all" })),
-      named("budget", "Budget, of every policy", number({ min: 0, max: config.horizon, step: 1, placeholder: config.budget })),
+      named("last", "Only this many last steps", number({ min: 1, max: config.horizon, step: 1 }), "Empty: all of them"),
+      named("budget", "Budget, of every policy", number({ min: 0, max: config.horizon, step: 1 }), `Empty: ${config.budget}`),
       named("world", "World", choice({ all: "all three", ...config.worlds })),
       named("protocol", "Protocol", choice(config.protocols)),
       named("seeds", "Your seeds", make("input", { type: "text", autocomplete: "off", maxlength: 25 })));

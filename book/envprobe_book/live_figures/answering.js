@@ -9,6 +9,7 @@
 //                                           `used` says {resamples, seeds}, as `estimates.evaluate` does
 //       refuse(sentence)                    says why there is nothing
 //     returns {answer(quick), isSeen(), close()}
+//   EnvProbe.answering.partsOf(row)         which estimates a row has: value, x
 //   EnvProbe.answering.said(used, resamples)
 //                                           in words how few were used; nothing where it was all of them
 //   EnvProbe.plotted(rows, found)           the rows as `EnvProbe.plot` takes them
@@ -21,6 +22,7 @@
   const { estimates, bar } = globalThis.EnvProbe;
   const REST = 150; // milliseconds without a move, after which intervals are drawn with all resamples
 
+  // what a row has of an estimate: its value, and of points the one across
   const partsOf = (row) => ["value", "x"].filter((part) => row[part]);
 
   function plotted(rows, found) {
@@ -95,6 +97,6 @@
     };
   }
 
-  answering.said = said;
+  Object.assign(answering, { said, partsOf });
   Object.assign(globalThis.EnvProbe, { answering, plotted });
 })();

@@ -19,7 +19,7 @@
 (() => {
   "use strict";
 
-  const { engine } = globalThis.EnvProbe;
+  const { engine, dom: { element, say, KEEPS_KEYS } } = globalThis.EnvProbe;
   const HIGHEST = 4, STEP = 0.05; // of the threshold: a score is the sum of four terms of at most 1
   const LATER = 250; // milliseconds; browsers refuse to rewrite an address many times a second
   const SHARED = ["budget", "threshold", "regime", "profile"]; // by all pages of the book
@@ -54,16 +54,9 @@
     threshold: (text) => numberIn(text, 0, HIGHEST, false),
   };
 
-  function element(tag, attributes = {}, ...children) {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    node.append(...children);
-    return node;
-  }
-
   // A slider with its name and value.
   function slider(knob, name, most, step) {
-    const input = element("input", { type: "range", min: 0, max: most, step, "data-knob": knob, "data-lm-suppress-shortcuts": "true" });
+    const input = element("input", { type: "range", min: 0, max: most, step, "data-knob": knob, ...KEEPS_KEYS });
     const output = element("output");
     input.addEventListener("input", () => move({ [knob]: Number(input.value) }));
     const label = element("label", { class: "live-knob" }, element("span", {}, name), input, output);
@@ -72,7 +65,7 @@
 
   function choice(knob, name, known, titles) {
     const options = known.map((one) => element("option", { value: one }, titles[one]?.title ? `${one}: ${titles[one].title}` : one));
-    const select = element("select", { "data-knob": knob, "data-lm-suppress-shortcuts": "true" }, ...options);
+    const select = element("select", { "data-knob": knob, ...KEEPS_KEYS }, ...options);
     select.addEventListener("change", () => move({ [knob]: select.value, ...(knob === "regime" ? { budget: null } : {}) }));
     return { label: element("label", { class: "live-choice" }, element("span", {}, name), select), select };
   }
@@ -200,7 +193,7 @@
   function shade(past, text) {
     for (const bar of bars) {
       bar.threshold.input.style.setProperty("--dead", `${(100 * Math.min(past, HIGHEST)) / HIGHEST}%`);
-      if (bar.said.textContent !== text) bar.said.textContent = text;
+      say(bar.said, text);
     }
   }
 

@@ -1,6 +1,7 @@
 // Plots in a page: rows of data become panels with axes, intervals and marks, and follow each update.
 //
-// A classic script. It makes `EnvProbe.plot(figure)`, which returns {root, update(rows, ghost, more), close()}.
+// A classic script, after the tools of widgets/shared.js (`EnvProbe.dom`). It makes `EnvProbe.plot(figure)`,
+// which returns {root, update(rows, ghost, more), close()}.
 //
 //   figure   name, kind, title, label, across, line, limits, columns, digits, about, and series: how each
 //            series is drawn, {id: {title, colour, dark, marker, filled, dash}}; of a plane also mark {x, y} and
@@ -17,7 +18,7 @@
 (() => {
   "use strict";
 
-  const SVG = "http://www.w3.org/2000/svg";
+  const { SVG, element, say, KEEPS_KEYS, OUTLINES } = globalThis.EnvProbe.dom;
   const EMPTY = "–", MINUS = "−";
   const ROW = 24, AXIS = 24, TOP = 6; // pixels
   const LETTER = 6.6; // pixels of a letter of a row's name, about
@@ -33,30 +34,6 @@
     if (!isNumber(value)) return EMPTY;
     const text = Math.abs(value).toFixed(digits);
     return value >= 0 || !/[1-9]/.test(text) ? text : MINUS + text;
-  }
-
-  // Outlines of Matplotlib's markers, one unit in radius.
-  const star = Array.from({ length: 10 }, (_, i) => {
-    const angle = (Math.PI * i) / 5 - Math.PI / 2, radius = i % 2 ? 0.5 : 1.25;
-    return `${(radius * Math.cos(angle)).toFixed(3)} ${(radius * Math.sin(angle)).toFixed(3)}`;
-  }).join("L");
-  const OUTLINES = {
-    o: "M1 0A1 1 0 1 1-1 0A1 1 0 1 1 1 0Z", s: "M-.88-.88H.88V.88H-.88Z", D: "M0-1.15L1.15 0L0 1.15L-1.15 0Z",
-    d: "M0-1.25L.75 0L0 1.25L-.75 0Z", v: "M-1.05-.8H1.05L0 1.1Z", "^": "M-1.05 .8H1.05L0-1.1Z",
-    "<": "M.8-1.05V1.05L-1.1 0Z", ">": "M-.8-1.05V1.05L1.1 0Z", p: "M0-1.05L1-.32L.62.85H-.62L-1-.32Z",
-    P: "M-.35-1H.35V-.35H1V.35H.35V1H-.35V.35H-1V-.35H-.35Z", "*": `M${star}Z`,
-    X: "M-1-.5L-.5-1L0-.5L.5-1L1-.5L.5 0L1 .5L.5 1L0 .5L-.5 1L-1 .5L-.5 0Z",
-  };
-
-  function element(tag, attributes = {}, ...children) {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    node.append(...children);
-    return node;
-  }
-
-  function say(node, text) {
-    if (node.textContent !== text) node.textContent = text;
   }
 
   // TeX as it stands in titles, `$A_H$` or `$c{+}d$`, as text with a lowered letter.
@@ -371,10 +348,7 @@
   // A panel: its title, its picture, and the mark that the pointer or the keyboard is at.
   function makePanel(title, figure, tip) {
     const svg = document.createElementNS(SVG, "svg");
-    svg.setAttribute("class", "lp-picture");
-    svg.setAttribute("tabindex", "0");
-    svg.setAttribute("role", "group");
-    svg.setAttribute("data-lm-suppress-shortcuts", "true");
+    for (const [name, value] of Object.entries({ class: "lp-picture", tabindex: "0", role: "group", ...KEEPS_KEYS })) svg.setAttribute(name, value);
     const head = element("p", { class: "lp-panel-title" });
     sayWithSubscripts(head, title);
     const label = [plain(title) || figure.title || figure.about, "arrow keys read the values"].filter(Boolean).join("; ");

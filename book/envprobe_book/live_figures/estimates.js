@@ -46,7 +46,7 @@
   async function columnsOf(wanted, seeds, signal, quick) {
     const found = new Map();
     const missing = [...wanted].filter(([key]) => !kept.has(key));
-    const most = quick && missing.length * LEAST > 0 ? Math.max(LEAST, Math.floor(EPISODES / missing.length)) : Infinity;
+    const most = quick ? Math.max(LEAST, Math.floor(EPISODES / missing.length)) : Infinity;
     for (const [key] of wanted) if (kept.has(key)) found.set(key, touched(key));
     let cut = false;
     for (const logged of [false, true]) {

@@ -16,7 +16,7 @@
 (() => {
   "use strict";
 
-  const { engine, estimates, bar, answering, plotted, plot: makePlot } = globalThis.EnvProbe;
+  const { engine, estimates, bar, answering, plotted, plot: makePlot, dom: { element, say, KEEPS_KEYS } } = globalThis.EnvProbe;
   const RESAMPLES = 10_000;
   const FEWEST = 10, MOST = 5_000, LAST = 10_000_000; // seeds of a policy, and the last one
   const POOL = "pool";
@@ -26,32 +26,15 @@
   const listed = (text) => text.split(",").filter(Boolean);
   const worldsOf = (world) => (world === POOL ? Object.keys(engine.names().worlds) : [world]);
 
-  // an element, its attributes and children; text is always set as text
-  function element(tag, attributes = {}, ...children) {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    node.append(...children);
-    return node;
-  }
-
-  function say(node, text) {
-    if (node.textContent !== text) node.textContent = text;
-  }
-
   // protocols, habits and seeds as texts
 
   // {name, switches} of a protocol's text; undefined where it means none.
   function protocolOf(text) {
-    const { protocols, knobs } = engine.names();
-    const [, name, rest] = /^([^:]*):?(.*)$/s.exec(text);
-    if (!Object.hasOwn(protocols, name)) return undefined;
-    const switches = { ...protocols[name] };
-    for (const item of listed(rest)) {
-      const [key, value] = item.split("=");
-      if (!Object.hasOwn(switches, key) || !knobs[key].includes(value)) return undefined;
-      switches[key] = value;
+    try {
+      return { name: text.split(":", 1)[0], switches: engine.protocol(text) };
+    } catch {
+      return undefined;
     }
-    return { name, switches };
   }
 
   // The shortest text: of the switches those that differ from the named protocol.
@@ -356,8 +339,6 @@
 
   // controls: each moves the bar, and follows it
 
-  const KEEPS_KEYS = { "data-lm-suppress-shortcuts": "true" }; // which JupyterLab would take for itself
-
   // A group of radio buttons or check boxes: {value: title}.
   function choices(name, type, titles, onchange) {
     const group = `explorer-${name}`;
@@ -451,7 +432,7 @@
       const regime = select("Regime", regimes, (value) => bar.move({ regime: value, horizon: null, budget: null }));
       const longest = known.budgets.length - 1;
       const horizon = field("Horizon", { min: 1, max: longest }, (text) => enter("horizon", text, `A horizon is a whole number of 1 to ${longest} steps`));
-      const rate = field("Mutation rate", { min: 0, max: 1, step: 0.005, placeholder: "the regime’s" }, (text) => enter("mutation_rate", text, "A mutation rate is a number from 0 to 1"));
+      const rate = field("Mutation rate (empty: the regime’s)", { min: 0, max: 1, step: 0.005 }, (text) => enter("mutation_rate", text, "A mutation rate is a number from 0 to 1"));
       const seeds = () => {
         const past = Number(first.input.value) + Number(count.input.value);
         enter("seeds", `${first.input.value}:${past}`, `Seeds are ${FEWEST} to ${MOST.toLocaleString("en-US")}, from 0 on`);

@@ -16,7 +16,6 @@
   const figures = {};
 
   const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
-  const partsOf = (row) => ["value", "x"].filter((part) => row[part]);
 
   // The setting of a figure under the bar: what it may not move stays its own.
   function settingOf(figure, moved) {
@@ -125,7 +124,7 @@
 
   // the stretch of the threshold in which the gate always opens
 
-  const gated = (figure) => figure.rows.flatMap((row) => partsOf(row).flatMap((part) =>
+  const gated = (figure) => figure.rows.flatMap((row) => answering.partsOf(row).flatMap((part) =>
     row[part].arms.flatMap((arm) => row[part].worlds.map((world) => [arm, world]))));
 
   // The lowest score at which a probe was fired with the gate wide open: below it no threshold changes anything.

@@ -5,16 +5,9 @@
 (() => {
   "use strict";
 
-  const { engine, bar, live, estimates, plot: makePlot } = globalThis.EnvProbe;
+  const { engine, bar, live, estimates, plot: makePlot, dom: { element } } = globalThis.EnvProbe;
   const REST = 300; // milliseconds without a move, after which the typical episode is looked for
   const SEEDS = "0:220";
-
-  function element(tag, attributes = {}, ...children) {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    node.append(...children);
-    return node;
-  }
 
   function rowsOf({ budgets, thresholds, cells }, rule) {
     return thresholds.flatMap((y, at) => budgets.map((x, place) => {

@@ -1,4 +1,5 @@
 // Small tools for building and updating a document. Text is always set as text, never as markup.
+// The player has them in its module, and live figures as `EnvProbe.dom` (live_figures/scripts.py).
 
 const SVG = "http://www.w3.org/2000/svg";
 
