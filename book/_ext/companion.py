@@ -6,7 +6,6 @@ addresses of pages that were merged lead to the pages that hold them now: ``book
 ``old: new`` for each. Pages work from a folder as they do from a server.
 """
 
-import json
 import posixpath
 import re
 import shutil
@@ -20,6 +19,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
+from envprobe_book.pages.markup import script_json
 from envprobe_book.reproduce.sections import file_digest
 from envprobe_book.widgets.host import FOLDER, module_text, style_sheets
 
@@ -64,7 +64,7 @@ def add_widgets(app: Sphinx, pagename: str, templatename: str, context: dict[str
     """Give a page the front ends of its widgets, whose state is in it (see `envprobe_book.widgets.host`)."""
     names = sorted(set(_WIDGET.findall(context.get("body", ""))))
     if names:
-        modules = json.dumps({name: module_text(name) for name in names}).replace("<", "\\u003c")
+        modules = script_json({name: module_text(name) for name in names})
         app.add_js_file(None, body=f"window.WIDGET_MODULES = {modules};", priority=700)
         app.add_js_file("static-widgets.js", priority=701, loading_method="defer")
         for sheet in dict.fromkeys(file for name in names for file in style_sheets(name)):

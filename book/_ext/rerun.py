@@ -5,7 +5,6 @@ a button and, in any case, what was run in another way and cannot be run again i
 """
 
 import html
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import envprobe_core
 from envprobe_book.page_engine import HERE
+from envprobe_book.pages.markup import script_json
 from envprobe_book.reproduce.reruns import RERUN
 
 RUNNER, STYLE = "page-rerun.js", "rerun.css"
@@ -38,8 +38,7 @@ def as_html(sections: list[dict[str, Any]], *, whole: bool = False) -> str:
         for one in sections
         for kind, count in one["elsewhere"]
     ]
-    content = json.dumps({"version": envprobe_core.__version__, "sections": sections})
-    content = content.replace("<", "\\u003c")
+    content = script_json({"version": envprobe_core.__version__, "sections": sections})
     place = "this book" if whole else "this section"
     also = f"<p>Not run here:</p><ul>{''.join(told)}</ul>" if told else ""
     button = '<button type="button" class="rerun-{0}" hidden{2}>{1}</button>'

@@ -23,7 +23,7 @@
     const state = await unpack(host.querySelector("script").textContent);
     const widget = (await load(host.dataset.module)).default;
     const el = document.createElement("div");
-    const values = { state, live: false, page: true }; // of anywidget's model, with no Python behind it
+    const values = { state, page: true }; // of anywidget's model, with no Python behind it
     widget.render({ model: { get: (name) => values[name] }, el });
     host.querySelector(".static-widget-fallback").replaceWith(el);
     host.dataset.ready = "yes";

@@ -4,16 +4,16 @@ The widget runs on the engine that the page carries, beside all policies of the 
 lines that run the same formula with `formula` and `compete`.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from envprobe_book.page_engine import HERE as ENGINE_FOLDER
 from envprobe_book.pages.figures import PLAIN, POLICY_STYLES, WORLD_TITLES, policy_title
-from envprobe_core.conditions import find_protocols, find_regime
+from envprobe_book.pages.markup import script_json
+from envprobe_core.conditions import find_regime
 from envprobe_core.policies import POLICIES
-from envprobe_core.protocols import in_words
+from envprobe_core.protocols import PROTOCOLS, in_words
 
 HERE = Path(__file__).parent
 SCRIPT, STYLE = "page-policy.js", "policy.css"
@@ -62,12 +62,12 @@ class OwnPolicy:
         return {
             "seeds": self.seeds, "heldOut": self.held_out, "protocol": self.protocol, "mark": PLAIN.mark(),
             "horizon": level.horizon, "budget": level.budget, "worlds": dict(WORLD_TITLES),
-            "protocols": {one.name: in_words(one.name) for one in find_protocols("paper observed released")},
+            "protocols": {name: in_words(name) for name in PROTOCOLS},
             "policies": policies, "examples": list(EXAMPLES),
         }  # fmt: skip
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        data = json.dumps(self.as_data(), separators=(",", ":")).replace("<", "\\u003c")
+        data = script_json(self.as_data())
         page = (
             f'<div class="own-policy" data-engine><p>{IN_THE_LAB}</p>'
             f'<script type="application/json">{data}</script></div>'

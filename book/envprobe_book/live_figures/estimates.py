@@ -43,10 +43,9 @@ class Estimate:
 
     Attributes:
         statistic: `mean` of one arm, `gain` of an arm over a reference in pairs of equal world and seed,
-            `shift`, a gain minus another one, or `track`, a mean at each step.
+            `shift`, a gain minus another one, `track`, a mean at each step, or `fixed`, which nobody moves.
         measure: as in `comparing.measured`; of a track `accuracy`, or `probe` for the share of episodes that
             probe at a step.
-            `fixed` is a number that nobody moves.
         arms: plain conditions without a world, one, two, four or one of them: (arm, reference), and of a
             shift those after the turn and those before it.
         worlds: whose episodes are pooled.
@@ -107,8 +106,7 @@ def shift(arm: str, reference: str, after: Plain, before: Plain, **named: Any) -
     >>> len(shift("simple", "periodic", {"protocol": "paper:clock=stands"}, {"protocol": "paper"}).arms)
     4
     """
-    pairs = (gain(arm, reference, **named, **dict(side)) for side in (after, before))
-    one, other = pairs
+    one, other = (gain(arm, reference, **named, **dict(side)) for side in (after, before))
     return Estimate("shift", one.measure, one.arms + other.arms, one.worlds)
 
 

@@ -5,7 +5,6 @@ prints, and the setting at first. `explorer.js` beside this module runs what the
 and in JupyterLab alike.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from urllib.parse import quote
 from envprobe_book.claims import printed_levels
 from envprobe_book.live_figures.scripts import lab_widget
 from envprobe_book.pages.figures import POLICY_STYLES, policy_title
+from envprobe_book.pages.markup import script_json
 from envprobe_core.comparing import STRATA
 from envprobe_core.conditions import find_profile, find_regime, names, parse_seeds
 from envprobe_core.errors import InputError, look_up
@@ -58,7 +58,7 @@ class Explorer:
 
     def page_html(self) -> str:
         """The explorer in a page: a sentence, which a script replaces, and what it is given."""
-        data = json.dumps(self.as_data(), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+        data = script_json(self.as_data())
         return (
             f'<div class="live-explorer" data-engine id="explorer">'
             f'<p class="live-static">{WITHOUT_SCRIPT}</p>'

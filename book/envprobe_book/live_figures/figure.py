@@ -5,7 +5,6 @@ digits at the page's own values. JupyterLab shows the same front end as the book
 """
 
 import html
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from envprobe_book.live_figures.readings import Reading
 from envprobe_book.live_figures.scripts import lab_widget
 from envprobe_book.pages.draw import PROTOCOL_DASHES, draw
 from envprobe_book.pages.figures import POLICY_STYLES, Drawing, policy_title, titled
+from envprobe_book.pages.markup import script_json
 from envprobe_core.conditions import find_profile, find_regime, is_whole
 from envprobe_core.errors import InputError
 from envprobe_core.policies import THRESHOLD
@@ -28,7 +28,7 @@ from envprobe_core.statistics import RESAMPLES
 
 Row = Mapping[str, Any]
 OWN = -1  # as a budget: the regime's
-HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of four terms of at most 1
+HIGHEST = 4.0  # of the threshold's slider: a score is the sum of four terms of at most 1
 LABELS = ("panel", "name", "series")
 NUMBERS = "numbers"  # a figure that sentences alone show
 BOTH = ("points", "frontier")  # whose marks have two values
@@ -149,14 +149,10 @@ class LiveFigure:
 
     def page_html(self) -> str:
         """The figure in a page: the static one, which a script replaces, and the description."""
-        data = json.dumps(self.as_data(), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-        if self.kind == NUMBERS:
-            script = f'<script type="application/json">{data}</script>'
-            return f'<div class="live-figure" data-engine id="{html.escape(self.name)}">{script}</div>'
+        still = "" if self.kind == NUMBERS else f'<div class="live-static">{self.drawing.svg()}</div>'
         return (
-            f'<div class="live-figure" data-engine id="{html.escape(self.name)}">'
-            f'<div class="live-static">{self.drawing.svg()}</div>'
-            f'<script type="application/json">{data}</script></div>'
+            f'<div class="live-figure" data-engine id="{html.escape(self.name)}">{still}'
+            f'<script type="application/json">{script_json(self.as_data())}</script></div>'
         )
 
     def _repr_mimebundle_(self, **keywords: Any) -> Any:

@@ -5,7 +5,6 @@ plane of one protocol, a cross at the paper's point, and a ring where the reader
 edges move the bar's values, and so does a click in the plane.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,21 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_book.live_figures.estimates import condition_of
+from envprobe_book.live_figures.estimates import evaluate, gain
 from envprobe_book.live_figures.figure import HIGHEST, LiveFigure
 from envprobe_book.pages.figures import GREY, INK, Drawing, canvas, styled
-from envprobe_core.comparing import STRATA
-from envprobe_core.conditions import find_regime, read_seeds
-from envprobe_core.engine.batch import simulate
+from envprobe_book.pages.markup import script_json
+from envprobe_core.conditions import find_regime
 from envprobe_core.policies import THRESHOLD
 from envprobe_core.protocols import in_words
-from envprobe_core.statistics import RESAMPLES, clustered_rate
+from envprobe_core.statistics import RESAMPLES
 from envprobe_core.worlds.base import Floats
 
 BUDGETS = tuple(range(16))
 THRESHOLDS = tuple(float(value) for value in np.arange(0.0, HIGHEST + 0.25, 0.25))
 DIGITS = 3  # of a cell's points in a page
-BLUE, ORANGE = (0, 114, 178), (213, 94, 0)  # ahead and behind
+BLUE, ORANGE = (0, 114, 178), (213, 94, 0)  # ahead and behind, as in draw.js; and so is FULL
 FULL = 8.0  # points at which a colour is full
 
 
@@ -54,17 +52,12 @@ class Plane:
         """What the page draws."""
         cells = {name: np.round(own, DIGITS).tolist() for name, own in self.cells.items()}
         titles = {name: in_words(name) for name in self.cells}
-        budget = find_regime("S2").budget
-        return {
-            "budgets": list(BUDGETS),
-            "thresholds": list(THRESHOLDS),
-            "cells": cells,
-            "titles": titles,
-            "mark": {"x": budget, "y": THRESHOLD},
-        }
+        mark = {"x": find_regime("S2").budget, "y": THRESHOLD}
+        axes = {"budgets": list(BUDGETS), "thresholds": list(THRESHOLDS)}
+        return axes | {"cells": cells, "titles": titles, "mark": mark}
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        data = json.dumps(self.as_data(), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+        data = script_json(self.as_data())
         page = (
             '<div class="live-plane" data-engine><div class="live-plane-picture">'
             f'<div class="live-static">{self.drawing.svg()}</div>'
@@ -83,34 +76,13 @@ def plane_of(
     >>> cells.shape
     (17, 16, 3)
     """
-    return {rule: _cells(rule, seeds, resamples, profile) for rule in protocols}
-
-
-def _cells(rule: str, seeds: str, resamples: int, profile: str) -> Floats:
-    given, worlds = read_seeds(seeds), STRATA["combined"]
-    columns, labels = [], []
-    for place, world in enumerate(worlds):
-        kept: dict[tuple[Any, ...], Floats] = {}
-
-        def accuracy(
-            policy: str, budget: int, threshold: float, world: str = world, kept: Any = kept
-        ) -> Floats:
-            setting = {"budget": budget, "threshold": threshold, "profile": profile, "protocol": rule}
-            condition = condition_of({"policy": policy}, world, setting)
-            key = tuple(condition.key.values())
-            if key not in kept:
-                own = condition.default_seeds() if given is None else given
-                kept[key] = simulate(condition, own)["accuracy"]
-            return kept[key]
-
-        pairs = [(budget, threshold) for threshold in THRESHOLDS for budget in BUDGETS]
-        own = [accuracy("simple", *pair) - accuracy("periodic", *pair) for pair in pairs]
-        columns.append(100 * np.stack(own, axis=1))
-        labels += [place] * len(own[0])
-    top = np.concatenate(columns)
-    found = clustered_rate(top, np.ones_like(top), np.array(labels), resamples=resamples)
-    parts = np.stack([found.mean, found.low, found.high], axis=1)
-    return parts.reshape(len(THRESHOLDS), len(BUDGETS), 3)
+    pairs = [{"budget": x, "threshold": y} for y in THRESHOLDS for x in BUDGETS]
+    cells = {}
+    for rule in protocols:
+        asked = [gain("simple", "periodic", protocol=rule, profile=profile, **pair) for pair in pairs]
+        found = [[one["value"], one["low"], one["high"]] for one in evaluate(asked, {}, seeds, resamples)]
+        cells[rule] = np.reshape(found, (len(THRESHOLDS), len(BUDGETS), 3))
+    return cells
 
 
 def colour_of(value: float, low: float, high: float) -> tuple[float, float, float]:

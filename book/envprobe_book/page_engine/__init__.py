@@ -12,10 +12,10 @@ import hashlib
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from envprobe_book.page_engine.knobs import common, describe
 from envprobe_book.page_engine.settings import from_plain, params_for, to_plain
+from envprobe_book.pages.markup import script_json
 from envprobe_core.engine import wasm
 from envprobe_core.engine.numba_support import cache_folder, keep
 from envprobe_core.sources import files_sha256, package_sha256
@@ -49,11 +49,12 @@ def _made() -> tuple[str, dict[str, str]] | None:
 
     It takes some seconds, so it lies beside the machine code, under a name that says of what it was made.
     """
-    modules = {world: wasm.module_of(world) for world in WORLDS}
-    if None in modules.values():
+    found = {world: wasm.module_of(world) for world in WORLDS}
+    modules = {world: module for world, module in found.items() if module is not None}
+    if len(modules) < len(WORLDS):
         return None
     made_of = [package_sha256(), files_sha256(sorted(HERE.glob("*.py")), HERE.parent)]
-    made_of += [hashlib.sha256(module or b"").hexdigest() for module in modules.values()]
+    made_of += [hashlib.sha256(module).hexdigest() for module in modules.values()]
     edition = hashlib.sha256(" ".join(made_of).encode()).hexdigest()[:16]
     folder = cache_folder()
     path = None if folder is None else folder / f"pages-{edition}.json.gz"
@@ -61,27 +62,20 @@ def _made() -> tuple[str, dict[str, str]] | None:
         with contextlib.suppress(OSError, EOFError, ValueError):
             shared, worlds = json.loads(gzip.decompress(path.read_bytes()))
             return shared, worlds
-    worlds = {
-        world: _json({"edition": edition, "module": _packed(module or b""), "knobs": _packed(_knobs(world))})
-        for world, module in modules.items()
-    }
-    shared = _json(common() | {"edition": edition})
+    worlds = {}
+    for world, module in modules.items():
+        knobs = script_json(describe(world)).encode()
+        parts = {"edition": edition, "module": _packed(module), "knobs": _packed(knobs)}
+        worlds[world] = script_json(parts)
+    shared = script_json(common() | {"edition": edition})
     if path is not None:
         with contextlib.suppress(OSError):
             keep(path, gzip.compress(json.dumps([shared, worlds]).encode(), 1))
     return shared, worlds
 
 
-def _knobs(world: str) -> bytes:
-    return _json(describe(world)).encode()
-
-
 def _packed(content: bytes) -> str:
     return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def write_page_engine(folder: Path) -> list[Path]:

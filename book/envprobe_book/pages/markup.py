@@ -49,6 +49,18 @@ class ConclusionError(AssertionError):
     """A sentence of the book is not what its own numbers say."""
 
 
+def script_json(value: Any) -> str:
+    r"""A value as JSON that may stand inside a script element of a page.
+
+    >>> script_json({"title": "a < b"})
+    '{"title":"a \\u003c b"}'
+
+    Raises:
+        ValueError: if a number in it is not finite, which JSON cannot say.
+    """
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
 def conclude(text: str, when: Any) -> Text:
     """Say `text` where `when` is true; strike it out where it is not.
 

@@ -63,17 +63,14 @@ class Widget(anywidget.AnyWidget):
         module: the front end, one of `MODULES`.
         runs_engine: whether it runs episodes itself.
         state: what the front end shows, as JSON can hold it; synchronised.
-        live: whether a kernel stands behind it; synchronised.
         engine: the engine's script, where the front end runs it; synchronised.
         identity: an id that no other widget of the page has; the same in every build.
-        page_state: what a static page shows instead, where the two differ; None: nothing but the fallback.
         fallback: what a reader without JavaScript is told, in plain text, one paragraph a line.
     """
 
     module: ClassVar[str]
     runs_engine: ClassVar[bool] = False
     state = traitlets.Dict().tag(sync=True)
-    live = traitlets.Bool(False).tag(sync=True)
     engine = traitlets.Unicode().tag(sync=True)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -83,21 +80,18 @@ class Widget(anywidget.AnyWidget):
             cls._css = style_text(cls.module)
         super().__init_subclass__(**keywords)
 
-    def __init__(self, state: dict[str, Any], *, identity: str, fallback: str, live: bool) -> None:
+    def __init__(self, state: dict[str, Any], *, identity: str, fallback: str) -> None:
         engine = inline_page_engine() if self.runs_engine else ""
-        super().__init__(state=state, live=live, engine=engine)
+        super().__init__(state=state, engine=engine)
         self.identity, self.fallback = identity, fallback
-        self.page_state: dict[str, Any] | None = state
 
     def static_html(self) -> str:
         """The widget as a page without a kernel holds it."""
         paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in self.fallback.splitlines())
-        if self.page_state is None:
-            return paragraphs
         asks = " data-engine" if self.runs_engine else ""  # see book/_ext/live.py
         return (
             f'<div class="static-widget" id="{html.escape(self.identity)}" data-module="{self.module}"{asks}>'
-            f'<script type="application/octet-stream">{packed(self.page_state)}</script>'
+            f'<script type="application/octet-stream">{packed(self.state)}</script>'
             f'<div class="static-widget-fallback">{paragraphs}</div></div>'
         )
 

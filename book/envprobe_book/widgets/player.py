@@ -321,4 +321,4 @@ class Player(Widget):
             for t, (gate, reply, deed, changed) in enumerate(told):
                 lines.append(f"{run['title']}, step {t}: {'; '.join((gate, reply or deed, *changed))}")
             lines.append(f"{run['title']} {run['brief'][-1]}")
-        super().__init__(state, identity=identity, fallback="\n".join(lines), live=False)
+        super().__init__(state, identity=identity, fallback="\n".join(lines))
