@@ -17,11 +17,11 @@
   const KNOBS = ["budget", "threshold", "regime", "horizon", "profile", "protocol", "mutation_rate"];
   const KEPT = 400_000; // episodes, of some hundred bytes each
   const MIN_UNITS = 10; // as `comparing.MIN_UNITS`
-  const MIN_RUNNING = 10; // as `statistics.MIN_RUNNING`
   const QUICK = 6e6; // draws in all of a figure that is moved
-  const FEWEST = 200; // resamples
-  const EPISODES = 4000; // in all that a figure runs while it is moved: about a tenth of a second
-  const LEAST = 30; // seeds of each condition
+  const FEWEST = 100; // resamples
+  const EPISODES = 2400; // in all that a figure runs while it is moved: about a twentieth of a second
+  const LOGGED = 2; // so many times as long takes one whose steps are asked for
+  const LEAST = 24; // seeds of each condition
   const BANDS = 1000; // resamples of a track, as in Python: its band is read by eye
   const SLICE = 12; // milliseconds of arithmetic before the page may breathe
   const MEASURE = /^([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?$/;
@@ -46,7 +46,8 @@
   async function columnsOf(wanted, seeds, signal, quick) {
     const found = new Map();
     const missing = [...wanted].filter(([key]) => !kept.has(key));
-    const most = quick ? Math.max(LEAST, Math.floor(EPISODES / missing.length)) : Infinity;
+    const cost = missing.reduce((sum, [, { logged }]) => sum + (logged ? LOGGED : 1), 0);
+    const most = quick ? Math.max(LEAST, Math.floor(EPISODES / cost)) : Infinity;
     for (const [key] of wanted) if (kept.has(key)) found.set(key, touched(key));
     let cut = false;
     for (const logged of [false, true]) {
@@ -184,30 +185,14 @@
     return { values, rows, times };
   }
 
-  // The mean at each step over the episodes that still run.
-  function trackOf({ values, rows, times }, strata, resamples) {
-    const found = { t: [], value: [], low: [], high: [] };
-    for (let t = 0; t < times; t++) {
-      const track = Float64Array.from({ length: rows }, (_, row) => values[row * times + t]);
-      const counts = track.map((value) => (Number.isNaN(value) ? 0 : 1));
-      const shown = total(counts) >= Math.min(MIN_RUNNING, rows);
-      const top = track.map((value) => (Number.isNaN(value) ? 0 : value));
-      const rate = shown ? statistics.clusteredRate(top, counts, { strata, resamples }) : { mean: NaN, low: NaN, high: NaN };
-      found.t.push(t);
-      found.value.push(rate.mean);
-      found.low.push(rate.low);
-      found.high.push(rate.high);
-    }
-    return found;
-  }
-
   function foundOf({ statistic, measure, worlds, scale, keys, found }, columns, resamples) {
     if (statistic === "fixed") return found;
     if (statistic === "track") {
       const logs = keys[0].map((key) => columns.get(key).logs[measure]);
       if (measure === "probe") return probesOf(stacked(logs));
       const strata = logs.flatMap(({ shape }, place) => Array(shape[0]).fill(place));
-      return trackOf(stacked(logs), logs.length > 1 ? strata : null, Math.min(BANDS, resamples));
+      const { values, times } = stacked(logs);
+      return statistics.meanTrack(values, times, { strata: logs.length > 1 ? strata : null, resamples: Math.min(BANDS, resamples) });
     }
     const whole = keys.map((own) => own.map((key) => measured(measure, columns.get(key))));
     const counts = worlds.map((_, place) => Math.min(...whole.map((own) => own[place].length)));

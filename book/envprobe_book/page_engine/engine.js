@@ -540,19 +540,19 @@
     return all;
   }
 
-  // Seeds as the engine takes them; `own` is the first and the past of the condition's.
-  function seedsOf(given, own) {
+  // The first `most` seeds as the engine takes them; `own` is the first and the past of the condition's.
+  function seedsOf(given, own, most = Infinity) {
     let list = given;
     if (given === null || given === undefined || given === "default") {
       if (!own) refuse("This condition has no seeds of its own; give some.");
       list = Array.from({ length: own[1] - own[0] }, (_, i) => own[0] + i);
     } else if (typeof given === "string") list = seedsIn(given);
     else if (!Array.isArray(given) && !ArrayBuffer.isView(given)) refuse("Seeds are a text or an array.");
-    const most = BigInt(common.largestSeed);
-    return BigInt64Array.from(Array.from(list), (seed) => {
+    const largest = BigInt(common.largestSeed);
+    return BigInt64Array.from(Array.from(list).slice(0, most), (seed) => {
       const whole = typeof seed === "bigint" || Number.isSafeInteger(seed);
       if (!whole) refuse(`The seed ${String(seed)} is not a whole number.`);
-      if (seed < 0 || seed > most) refuse(`The seed ${String(seed)} is not in 0..${most}.`);
+      if (seed < 0 || seed > largest) refuse(`The seed ${String(seed)} is not in 0..${largest}.`);
       return BigInt(seed);
     });
   }
@@ -565,7 +565,7 @@
     const each = seeds && seeds.each;
     const jobs = conditions.map((condition, i) => {
       const task = taskOf(condition, logs === true);
-      return { ...task, seeds: seedsOf(each ? each[i] : seeds, task.seeds).slice(0, most) };
+      return { ...task, seeds: seedsOf(each ? each[i] : seeds, task.seeds, most) };
     });
     const total = jobs.reduce((sum, job) => sum + job.seeds.length, 0);
     let done = 0;

@@ -15,6 +15,7 @@
   const FIXED_POINT_BITS = 52;
   const NEGLIGIBLE = 1e-30; // a probability next to the largest of its distribution
   const RESAMPLING = 8; // the stream of the hash that resamples are drawn in
+  const MIN_RUNNING = 10; // as `statistics.MIN_RUNNING`
   const KEPT_DRAWS = 4_000_000; // a larger matrix of counts is drawn again at each use, row by row
   const KEPT_MATRICES = 8;
   // Python's normal quantiles at (1 + level) / 2: its logarithm may differ from a browser's in the last bit
@@ -203,11 +204,19 @@
     return counts;
   }
 
-  // A short function of its own, which browsers make machine code of at once.
-  function weightedSum(counts, row, values) {
-    let sum = 0;
-    for (let unit = 0; unit < values.length; unit++) sum += counts[row + unit] * values[unit];
-    return sum;
+  // A short function of its own, which browsers make machine code of at once. The sums are exact, so that four
+  // can be taken side by side, which is faster than waiting for each addition.
+  function weightedSum(counts, values) {
+    const n = values.length, whole = n - (n % 4);
+    let a = 0, b = 0, c = 0, d = 0;
+    for (let unit = 0; unit < whole; unit += 4) {
+      a += counts[unit] * values[unit];
+      b += counts[unit + 1] * values[unit + 1];
+      c += counts[unit + 2] * values[unit + 2];
+      d += counts[unit + 3] * values[unit + 3];
+    }
+    for (let unit = whole; unit < n; unit++) a += counts[unit] * values[unit];
+    return a + b + (c + d);
   }
 
   // The sums of each column ([unit] each) over every resample, [resample] a column, in fixed point: exact.
@@ -219,17 +228,16 @@
       return FIXED_POINT_BITS - binaryExponent(n * largest);
     });
     const whole = columns.map((column, at) => Float64Array.from(column, (value) => rounded(scaled(value, exponents[at]))));
-    const kept = n * resamples <= KEPT_DRAWS;
-    const counts = kept ? resampleCounts(n, resamples, seed) : new Uint16Array(n);
+    const kept = n * resamples <= KEPT_DRAWS ? resampleCounts(n, resamples, seed) : null;
     const key = kept ? null : keyOf(n, seed);
     const sums = columns.map(() => new Float64Array(resamples));
+    const counts = new Float64Array(n);
     for (let resample = 0; resample < resamples; resample++) {
-      if (!kept) drawResample(key, n, resample, counts.fill(0), 0);
-      const row = kept ? resample * n : 0;
-      for (let at = 0; at < whole.length; at++) {
-        sums[at][resample] = scaled(weightedSum(counts, row, whole[at]), -exponents[at]);
-      }
+      if (kept) counts.set(kept.subarray(resample * n, (resample + 1) * n));
+      else drawResample(key, n, resample, counts.fill(0), 0);
+      for (let at = 0; at < whole.length; at++) sums[at][resample] = weightedSum(counts, whole[at]);
     }
+    sums.forEach((own, at) => own.forEach((sum, resample) => (own[resample] = scaled(sum, -exponents[at]))));
     return sums;
   }
 
@@ -358,6 +366,33 @@
     const n = bottom.reduce((count, value) => count + (value !== 0), 0);
     const own = differences.filter((_, resample) => kept(resample));
     return estimateOf(sides.length === 1 ? mean[0] : mean[0] - mean[1], own, n, asked);
+  }
+
+  // The mean at each time of tracks [unit * times + time], NaN behind a unit's end, over the units that still
+  // run: {t, value, low, high}, [time] each; NaN where fewer than MIN_RUNNING run (all, if there are fewer).
+  function meanTrack(tracks, times, { strata = null, resamples = RESAMPLES, seed = 0 } = {}) {
+    const units = tracks.length / times;
+    const columns = Array.from({ length: times }, (_, t) => {
+      const above = new Float64Array(units), runs = new Float64Array(units);
+      for (let unit = 0; unit < units; unit++) {
+        const value = tracks[unit * times + t];
+        if (Number.isNaN(value)) continue;
+        above[unit] = value;
+        runs[unit] = 1;
+      }
+      return { above, runs, running: runs.reduce((sum, one) => sum + one, 0) };
+    });
+    const shown = columns.filter(({ running }) => running >= Math.min(MIN_RUNNING, units));
+    const ended = shown.filter(({ running }) => running < units); // elsewhere all resamples hold all units
+    const means = resampledMeans([...shown, ...ended].map((column, at) => (at < shown.length ? column.above : column.runs)), strata, resamples, seed);
+    shown.forEach((column, at) => {
+      const under = ended.includes(column) ? means[shown.length + ended.indexOf(column)] : null;
+      const draws = under === null ? means[at] : means[at].map((over, resample) => over / under[resample]).filter((_, resample) => under[resample] !== 0);
+      const [low, high] = percentileInterval(draws);
+      Object.assign(column, { value: fsum(column.above) / column.running, low, high });
+    });
+    const row = (what) => columns.map((column) => column[what] ?? NaN);
+    return { t: columns.map((_, t) => t), value: row("value"), low: row("low"), high: row("high") };
   }
 
   // The mean of paired differences [unit]; options as in `clusteredRate`.
@@ -490,7 +525,7 @@
 
   const statistics = {
     RESAMPLES, LEVEL, NORMAL_QUANTILES, fsum, resampleCounts, bootstrapMeans, percentileInterval, estimateOf, clusteredRate,
-    pairedBootstrap, medianBootstrap, meanInterval, wilson, exactInterval, mcnemarExact,
+    meanTrack, pairedBootstrap, medianBootstrap, meanInterval, wilson, exactInterval, mcnemarExact,
   };
   globalThis.EnvProbe = Object.assign(globalThis.EnvProbe ?? {}, { statistics });
 })();
