@@ -11,6 +11,7 @@ import pytest
 import yaml
 from filelock import FileLock
 
+from envprobe_book.page_engine import SCRIPT, write_page_engine
 from envprobe_book.reproduce import build as book
 from envprobe_core.sources import ROOT
 from processes import envprobe
@@ -56,6 +57,22 @@ def page_names(html):
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *arguments):
         pass
+
+
+def engine_page(folder, script=None, text="", body="", head=""):
+    """The file of a page, written into the folder beside the page's engine, that loads a script after it."""
+    write_page_engine(folder)
+    if script:
+        (folder / script).write_text(text, encoding="utf-8")
+    scripts = [SCRIPT, script] if script else [SCRIPT]
+    loaded = "".join(f"<script src={one}></script>" for one in scripts)
+    page = folder / "page.html"
+    page.write_text(
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>Page</title><link rel=icon href=data:,>{head}<body>{body}{loaded}",
+        encoding="utf-8",
+    )
+    return page
 
 
 @contextlib.contextmanager

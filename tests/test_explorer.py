@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from built_book import serving
+from built_book import engine_page, serving
 from envprobe_book import compare, run, summarize
 from envprobe_book.live_figures import estimates
 from envprobe_book.live_figures.explorer import COMPARED, explorer, link
 from envprobe_book.live_figures.scripts import SCRIPT, STYLES, front_end
-from envprobe_book.page_engine import write_page_engine
 from envprobe_core.engine import batch
 from envprobe_core.engine.noise import level32
 from envprobe_core.errors import InputError
@@ -37,18 +36,12 @@ SETTLED = """(name) => {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A page with the explorer alone, as the book holds it."""
-    folder = tmp_path_factory.mktemp("explorer")
-    write_page_engine(folder)
-    (folder / SCRIPT).write_text(front_end(), encoding="utf-8")
     styles = "".join((ROOT / "book" / "assets" / sheet).read_text("utf-8") for sheet in STYLES)
-    page = (
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>Explorer</title><link rel=icon href=data:,><style>{styles}</style>"
-        f"<body>{explorer(seeds='0:60').page_html()}<p><a href='{link(world='pool', budget=3)}'>A try</a></p>"
-        f"<script src=page-engine.js></script><script src={SCRIPT}></script>"
-    )
-    (folder / "explorer.html").write_text(page, encoding="utf-8")
-    return folder
+    body = f"{explorer(seeds='0:60').page_html()}<p><a href='{link(world='pool', budget=3)}'>A try</a></p>"
+    made = tmp_path_factory.mktemp("explorer")
+    page = engine_page(made, SCRIPT, front_end(), body, head=f"<style>{styles}</style>")
+    page.rename(made / "explorer.html")  # the name that links to it know
+    return made
 
 
 @pytest.fixture

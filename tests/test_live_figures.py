@@ -8,10 +8,10 @@ import re
 import numpy as np
 import pytest
 
+from built_book import engine_page
 from envprobe_book import compare, conclude, live, run, summarize
 from envprobe_book.live_figures import estimates, fixed, gain, mean, shift, track
 from envprobe_book.live_figures.scripts import SCRIPT, front_end
-from envprobe_book.page_engine import write_page_engine
 from envprobe_book.pages import BOOK
 from envprobe_book.pages.markup import ConclusionError, comparisons_of
 from envprobe_core.agents.profiles import PROFILES
@@ -22,10 +22,6 @@ from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.regimes import REGIMES
 from envprobe_core.statistics import mean_track
 
-PAGE = (
-    "<!doctype html><meta charset=utf-8><link rel=icon href=data:,>"
-    f"<script src=page-engine.js></script><script src={SCRIPT}></script>"
-)
 FOUND = """async ([asked, setting, seeds, resamples]) => {
   const answer = await EnvProbe.estimates.evaluate(asked, setting, {seeds, resamples});
   return answer.found.map((one) => ({value: one.value, low: one.low, high: one.high}));
@@ -35,9 +31,7 @@ FOUND = """async ([asked, setting, seeds, resamples]) => {
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory):
     folder = tmp_path_factory.mktemp("live figures")
-    write_page_engine(folder)
-    (folder / SCRIPT).write_text(front_end(), encoding="utf-8")
-    (folder / "page.html").write_text(PAGE)
+    engine_page(folder, SCRIPT, front_end())
     return folder
 
 

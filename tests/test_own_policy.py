@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from playwright import sync_api as playwright
 
+from built_book import engine_page
 from envprobe_book import classroom as lab
 from envprobe_book.classroom.policy_page import EXAMPLES, SCRIPT, OwnPolicy, policy_script
-from envprobe_book.page_engine import write_page_engine
 from envprobe_core import run
 
 pytestmark = pytest.mark.browser
@@ -18,10 +18,6 @@ FORMULAS = (
     "(1 - confidence) * (c > 0.5)", "d * (s + u)", "max(c, d) ** 2 + s", "s * (horizon - step) / horizon",
     "2 if used < budget / 2 and c >= 0.5 else u",
 )  # fmt: skip
-PAGE = (
-    "<!doctype html><html lang=en><meta charset=utf-8><title>own</title><link rel=icon href=data:,>"
-    "<script src=page-engine.js></script>{host}<script src={script}></script>"
-)
 RUN = """async ([policy, seeds]) => {
   const found = await EnvProbe.ownPolicy.episodes(policy, seeds);
   return Object.fromEntries(Object.entries(found).map(([world, one]) =>
@@ -32,10 +28,8 @@ RUN = """async ([policy, seeds]) => {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("own policy")
-    write_page_engine(made)
-    (made / SCRIPT).write_text(policy_script(), encoding="utf-8")
     host = OwnPolicy("0:12", "10000:10012")._repr_mimebundle_()["text/html"]
-    (made / "page.html").write_text(PAGE.format(host=host, script=SCRIPT), encoding="utf-8")
+    engine_page(made, SCRIPT, policy_script(), host)
     return made
 
 

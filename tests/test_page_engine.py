@@ -10,8 +10,8 @@ import sys
 import numpy as np
 import pytest
 
-from built_book import serving
-from envprobe_book.page_engine import inline_page_engine, knobs, params_for, to_plain, write_page_engine
+from built_book import engine_page, serving
+from envprobe_book.page_engine import inline_page_engine, knobs, params_for, to_plain
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import ARRAYS, simulate, simulate_logged
@@ -54,8 +54,7 @@ KINDS = {
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page engine")
-    write_page_engine(folder)
-    (folder / "page.html").write_text(PAGE)
+    engine_page(folder)
     return folder
 
 

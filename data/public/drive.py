@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from multiprocessing import get_context
@@ -58,6 +59,25 @@ def belief(content: str, **fields: Any) -> dict[str, Any]:
     } | fields  # fmt: skip
 
 
+EMPTY = {
+    "current_location": None, "inventory": [], "object_locations": {}, "door_states": {}, "tool_outputs": {},
+    "completed_subgoals": [], "open_dependencies": [],
+}  # fmt: skip
+"""The table of what an agent believes, as the public code wants it, of one that believes nothing."""
+
+
+def report(table: dict[str, Any], content: str, action: str, risk: str, **fields: Any) -> dict[str, Any]:
+    """Return what the public code takes for a language model's answer, with one belief of these fields."""
+    return {
+        "belief_world_state": EMPTY | table,
+        "beliefs": [belief(content, **fields)],
+        "next_decision": {"type": "act", "action": action, "target_belief": "b1"},
+        "self_check": {
+            "is_current_world_state_consistent": True, "missing_preconditions": [], "risk_level": risk,
+        },
+    }  # fmt: skip
+
+
 class Agent:
     """Stands where the public code has its language model; `state` is the world, for those who copy it."""
 
@@ -75,20 +95,7 @@ class Agent:
         self.seen = observation
         self.tried = [(row["action"], bool(row["valid"])) for row in history[-5:] if row["type"] == "act"]
         table, action, content = getattr(self, self.name)()
-        empty = {
-            "current_location": None, "inventory": [], "object_locations": {}, "door_states": {},
-            "tool_outputs": {}, "completed_subgoals": [], "open_dependencies": [],
-        }  # fmt: skip
-        return {
-            "belief_world_state": empty | table,
-            "beliefs": [belief(content)],
-            "next_decision": {"type": "act", "action": action, "target_belief": "b1"},
-            "self_check": {
-                "is_current_world_state_consistent": True,
-                "missing_preconditions": [],
-                "risk_level": "low",
-            },
-        }
+        return report(table, content, action, "low")
 
     def failed(self, action: str) -> bool:
         """Whether an action failed among the last five."""
@@ -294,6 +301,15 @@ class Count:
             self.low_consistent += bool(row["self_check_reported"])
 
 
+def measured(found: dict[str, Any]) -> tuple:
+    """What the public code says of an episode, in the order of `COLUMNS` from `steps` to `useful`."""
+    own = found["episode_metrics"]
+    return (
+        own["n_steps"], own["world_state_accuracy"], own["task_success"], own["collapse_onset"],
+        own["action_collapse_onset"], found["probes_used"], found["useful_probe_count"],
+    )  # fmt: skip
+
+
 def episodes(folder: str, world: str, regime: str, agent: str, policy: str, seeds: range) -> list[tuple]:
     """Run one cell of the public code."""
     sys.path.insert(0, folder)
@@ -314,41 +330,40 @@ def episodes(folder: str, world: str, regime: str, agent: str, policy: str, seed
             "cell", WORLDS[world], regime, (POLICIES | PRIMARY)[policy], 1, [seed], "fixture"
         )
         found = run_main.run_one_episode(cell, seed, "stub", Path("steps"), Path(folder) / "errors.jsonl")
-        own, count = found["episode_metrics"], Count.last
-        rows.append(
-            (
-                world,
-                regime,
-                agent,
-                policy,
-                seed,
-                own["n_steps"],
-                own["world_state_accuracy"],
-                own["task_success"],
-                own["collapse_onset"],
-                own["action_collapse_onset"],
-                found["probes_used"],
-                found["useful_probe_count"],
-                count.confident,
-                count.confident_wrong,
-                count.low_steps,
-                count.low_consistent,
-            )
-        )
+        count = Count.last
+        seen = (count.confident, count.confident_wrong, count.low_steps, count.low_consistent)
+        rows.append((world, regime, agent, policy, seed, *measured(found), *seen))
+    return rows
+
+
+def arguments(description: str, seeds: str, out: Path) -> argparse.Namespace:
+    """What the command line gives: `folder`, `seeds` as a range, `jobs` and `out`."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", help="a checkout of the public code")
+    parser.add_argument("--seeds", default=seeds, type=lambda text: range(*map(int, text.split(":"))))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=out)
+    return parser.parse_args()
+
+
+def run_cells(
+    episodes: Callable[..., list[tuple]], cells: list[tuple], given: argparse.Namespace
+) -> list[tuple]:
+    """The rows of all cells in their order, each run in a process of its own."""
+    rows: list[tuple] = []
+    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(episodes, given.folder, *cell, given.seeds) for cell in cells]
+        for cell, done in zip(cells, waiting, strict=True):
+            rows += done.result()
+            print(*cell, flush=True)
     return rows
 
 
 def main() -> None:
     """Run every cell and write `episodes.parquet` beside this file."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("folder", help="a checkout of the public code")
-    parser.add_argument("--seeds", default="42:1042")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=HERE / "episodes.parquet")
-    given = parser.parse_args()
-    first, past = map(int, given.seeds.split(":"))
+    given = arguments(__doc__, "42:1042", HERE / "episodes.parquet")
     cells = [
         *product(WORLDS, REGIMES, AGENTS, POLICIES),
         *product(WORLDS, ["S2"], AGENTS, PRIMARY),
@@ -357,12 +372,7 @@ def main() -> None:
     kept = pd.read_parquet(given.out) if given.out.exists() else pd.DataFrame(columns=COLUMNS)
     there = set(kept[["world", "regime", "agent", "policy"]].itertuples(index=False, name=None))
     cells = [cell for cell in cells if cell not in there]
-    rows: list[tuple] = []
-    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(episodes, given.folder, *cell, range(first, past)) for cell in cells]
-        for cell, done in zip(cells, waiting, strict=True):
-            rows += done.result()
-            print(*cell, flush=True)
+    rows = run_cells(episodes, cells, given)
     found = pd.DataFrame(rows, columns=COLUMNS)
     frame = pd.concat([kept, found]) if len(kept) else found
     frame.to_parquet(given.out, compression="zstd", index=False)

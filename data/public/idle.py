@@ -13,18 +13,16 @@ Beside this file it writes `idle.parquet`, one row an episode, with the columns 
 
 from __future__ import annotations
 
-import argparse
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from drive import COLUMNS as DRIVEN  # drive.py stands beside this file
+from drive import WORLDS, arguments, measured, report, run_cells
 
 HERE = Path(__file__).parent
-WORLDS = {"tooldag": "ToolDAGWorld", "objectstate": "ObjectStateWorld", "graphnav": "GraphNavWorld"}
 POLICIES = {
     "no-probe": "no_probe",
     "random": "random_probe",
@@ -37,10 +35,7 @@ POLICIES = {
     "judge": "envprobe_judge",
     "oracle": "oracle_probe",
 }
-COLUMNS = (
-    "world", "regime", "agent", "policy", "seed", "steps", "accuracy", "success", "collapse_onset",
-    "action_onset", "probes", "useful",
-)  # fmt: skip
+COLUMNS = DRIVEN[: DRIVEN.index("useful") + 1]
 
 
 class TargetOnly:
@@ -55,25 +50,7 @@ class TargetOnly:
     def step(self, observation: dict[str, Any], history: list[dict[str, Any]], **_: Any) -> dict[str, Any]:
         """Answer with an empty table, one belief, and the call of the target tool."""
         number = observation["target_variable"].partition("_")[2]
-        held = {
-            "id": "b1", "content": "nothing is done yet", "type": "other", "source_step": 0,
-            "last_verified_step": 0, "used_by_next_action": True, "required_for": [], "criticality": "high",
-            "staleness": 0, "confidence": 0.9,
-        }  # fmt: skip
-        empty = {
-            "current_location": None, "inventory": [], "object_locations": {}, "door_states": {},
-            "tool_outputs": {}, "completed_subgoals": [], "open_dependencies": [],
-        }  # fmt: skip
-        return {
-            "belief_world_state": empty,
-            "beliefs": [held],
-            "next_decision": {"type": "act", "action": f"call_tool(t_{number})", "target_belief": "b1"},
-            "self_check": {
-                "is_current_world_state_consistent": True,
-                "missing_preconditions": [],
-                "risk_level": "medium",
-            },
-        }
+        return report({}, "nothing is done yet", f"call_tool(t_{number})", "medium", required_for=[])
 
     def judge_probe(self, **_: Any) -> dict[str, Any]:
         """Advise to act."""
@@ -120,43 +97,15 @@ def episodes(folder: str, world: str, agent: str, policy: str, seeds: range) -> 
     for seed in seeds:
         cell = run_main.CellSpec("cell", WORLDS[world], "S2", POLICIES[policy], 1, [seed], "fixture")
         found = run_main.run_one_episode(cell, seed, "stub", Path("steps"), Path(folder) / "errors.jsonl")
-        own = found["episode_metrics"]
-        rows.append(
-            (
-                world,
-                "S2",
-                agent,
-                policy,
-                seed,
-                own["n_steps"],
-                own["world_state_accuracy"],
-                own["task_success"],
-                own["collapse_onset"],
-                own["action_collapse_onset"],
-                found["probes_used"],
-                found["useful_probe_count"],
-            )
-        )
+        rows.append((world, "S2", agent, policy, seed, *measured(found)))
     return rows
 
 
 def main() -> None:
     """Run every cell and write `idle.parquet` beside this file."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("folder", help="a checkout of the public code")
-    parser.add_argument("--seeds", default="42:262")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=HERE / "idle.parquet")
-    given = parser.parse_args()
-    first, past = map(int, given.seeds.split(":"))
+    given = arguments(__doc__, "42:262", HERE / "idle.parquet")
     cells = [*product(["tooldag"], ["target-only"], POLICIES), *product(WORLDS, ["no-answer"], POLICIES)]
-    rows: list[tuple] = []
-    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(episodes, given.folder, *cell, range(first, past)) for cell in cells]
-        for done in waiting:
-            rows += done.result()
+    rows = run_cells(episodes, cells, given)
     pd.DataFrame(rows, columns=COLUMNS).to_parquet(given.out, compression="zstd", index=False)
 
 
