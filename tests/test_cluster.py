@@ -19,7 +19,7 @@ from envprobe_book.cli.options import Cluster as Options
 from envprobe_book.cli.options import handing_out
 from envprobe_book.reproduce import execution
 from envprobe_book.reproduce import sections as notebooks
-from envprobe_core import parallel
+from envprobe_core import cluster
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import simulate
 from envprobe_core.errors import InputError
@@ -57,7 +57,7 @@ class Cluster:
     def wait_for(self, workers):
         def joined():
             with contextlib.suppress(InputError):
-                return parallel.check_cluster(self.address)[0] == workers
+                return cluster.check_cluster(self.address)[0] == workers
             return False
 
         wait_for(self.file.exists)
@@ -71,7 +71,7 @@ class Cluster:
 
     @property
     def address(self):
-        return parallel.read_scheduler_file(self.file)
+        return cluster.read_scheduler_file(self.file)
 
     def stop(self):
         for process in self.processes:
@@ -119,7 +119,7 @@ def marking():
 def test_a_grid_has_the_same_episodes_on_a_cluster(two_workers, monkeypatch):
     conditions = [make_condition(world, "yoked") for world in ("tooldag", "objectstate")]
     here = run_conditions(conditions, np.arange(90), batch_size=20, work=marking())
-    monkeypatch.setenv(parallel.ENVIRONMENT, two_workers.address)
+    monkeypatch.setenv(cluster.ENVIRONMENT, two_workers.address)
     there = run_conditions(conditions, np.arange(90), batch_size=20, jobs=2, work=marking())
     one_block = run_conditions(conditions[:1], np.arange(9), work=marking())
     assert set(here.pop("process")) == set(one_block["process"]) == {os.getpid()}
@@ -150,14 +150,14 @@ def test_the_kernels_of_sections_use_the_cluster(two_workers, checkout, write_no
     printed = (checkout / "book" / "executed" / "demo.ipynb").read_text()
     processes = sorted(worker.pid for worker in two_workers.workers)
     assert " ".join(map(str, processes)) in printed
-    assert parallel.ENVIRONMENT not in os.environ
+    assert cluster.ENVIRONMENT not in os.environ
 
 
 def test_a_fault_of_the_work_is_told_as_it_is(two_workers):
     with pytest.raises(ZeroDivisionError, match="modulo by zero"):
-        list(parallel.hand_out(lambda number: 1 // number, range(3), two_workers.address))
+        list(cluster.hand_out(lambda number: 1 // number, range(3), two_workers.address))
     with pytest.raises(FileNotFoundError, match="absent"):
-        list(parallel.hand_out(lambda name: Path(name).read_text(), ["absent"], two_workers.address))
+        list(cluster.hand_out(lambda name: Path(name).read_text(), ["absent"], two_workers.address))
 
 
 def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_path):
@@ -172,7 +172,7 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_
 
         def refusal():
             try:
-                parallel.check_cluster(two_workers.address)
+                cluster.check_cluster(two_workers.address)
             except InputError as error:
                 return str(error)
 
@@ -188,8 +188,8 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_
 
 def test_a_worker_that_joins_later_is_refused_too():
     payload = dumps((len, "four"))
-    assert parallel.answer(parallel.identity(), payload) == (None, 4)
-    lacks, _ = parallel.answer(parallel.identity() | {"numpy": "0"}, payload)
+    assert cluster.answer(cluster.identity(), payload) == (None, 4)
+    lacks, _ = cluster.answer(cluster.identity() | {"numpy": "0"}, payload)
     assert re.fullmatch(r"numpy .*, here it is 0; install the same everywhere", lacks)
 
 
@@ -237,9 +237,9 @@ def test_a_killed_scheduler_is_told_and_the_same_command_completes(tmp_path, loc
      *((bad, f"scheduler {bad!r} is no address;") for bad in ("nonsense://here", "tcp://[::1", ""))],
 )  # fmt: skip
 def test_an_address_where_nobody_answers_is_refused(address, says, monkeypatch):
-    monkeypatch.setattr(parallel, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with pytest.raises(InputError, match=rf"^{re.escape(says)}.* as in tcp://HOST:8786$"):
-        parallel.check_cluster(address)
+        cluster.check_cluster(address)
 
 
 @pytest.mark.parametrize(

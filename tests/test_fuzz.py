@@ -19,7 +19,7 @@ from hypothesis import assume, example, given, settings
 from envprobe_book.cli import app
 from envprobe_book.cli.model import ModelOptions
 from envprobe_book.reproduce import sections as notebooks
-from envprobe_core import parallel
+from envprobe_core import cluster
 from envprobe_core.errors import WHOLE, InputError, in_one_line
 from envprobe_core.files import LARGEST
 from envprobe_core.runs.manifest import EPISODES, MANIFEST
@@ -51,7 +51,7 @@ def is_meant(option, text):
     if option == "logs":
         return bool(re.fullmatch(r"full|none|sample:[1-9]\d{0,17}", text))
     if option == "scheduler":
-        return bool(parallel.ADDRESS.fullmatch(text))
+        return bool(cluster.ADDRESS.fullmatch(text))
     return option not in ("from", "out", "param") and bool(
         re.fullmatch(r"\s*[+-]?[\d.:,\s]+([eE][+-]?\d+)?\s*", text)
     )
@@ -219,7 +219,7 @@ def test_a_damaged_scheduler_file_is_refused(tmp_path, content):
     path = tmp_path / "scheduler.json"
     path.write_bytes(content)
     with pytest.raises(InputError, match="states no address"):
-        parallel.read_scheduler_file(path)
+        cluster.read_scheduler_file(path)
 
 
 READERS = {

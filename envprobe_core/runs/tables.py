@@ -33,7 +33,6 @@ from envprobe_core.statistics import mean_intervals, wilson
 from envprobe_core.worlds import World, make_world
 
 GROUP_ROWS = 50_000  # rows that are packed together in a file
-FORM: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 HEADER = b"envprobe"
 
 KEYS = {

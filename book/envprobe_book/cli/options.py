@@ -162,7 +162,7 @@ class Cluster:
 
     def address(self) -> str | None:
         """The address of the cluster to use, None for this machine alone; two are refused."""
-        from envprobe_core.parallel import read_scheduler_file, scheduler_in_force
+        from envprobe_core.cluster import read_scheduler_file, scheduler_in_force
 
         if self.scheduler is not None and self.scheduler_file is not None:
             raise InputError("--scheduler cannot stand beside --scheduler-file; one names the cluster")
@@ -174,8 +174,8 @@ class Cluster:
 @contextmanager
 def handing_out(address: str | None) -> Iterator[None]:
     """Check a cluster, say in one line who will work, and hand it every grid that is run inside."""
+    from envprobe_core.cluster import ENVIRONMENT, check_cluster
     from envprobe_core.files import environment
-    from envprobe_core.parallel import ENVIRONMENT, check_cluster
 
     if address is not None:
         workers, threads = check_cluster(address)
