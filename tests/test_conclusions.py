@@ -24,8 +24,8 @@ from envprobe_core.sources import ROOT
 
 SEEDS = "42:54"
 FEW = {
-    "seeds": SEEDS, "resamples": 200, "profiles": 16, "seeds_each": 10, "pasts": 8, "futures": 4, "points": 3,
-    "held_out": "10000:10012", "dry_run": 1,
+    "seeds": SEEDS, "more_seeds": "42:66", "training": "10000:10006", "resamples": 200, "profiles": 16,
+    "seeds_each": 10, "pasts": 8, "futures": 4, "points": 3, "held_out": "10000:10012", "dry_run": 1,
 }  # fmt: skip
 MEASURED = (
     "accuracy", "accuracy_terminal", "accuracy_slot", "success", "probes", "useful", "collapse_onset",
@@ -35,7 +35,7 @@ MIRRORED = (*MEASURED[:4], "collapse_onset", "action_onset", "value")
 SECTIONS = (
     "what-we-found", "main-results", "what-the-repository-records", "terms", "over-time", "pareto",
     "what-probes-find", "why-the-numbers", "one-episode", "how-a-section-is-made", "text-and-code",
-    "environments", "voi", "theory",
+    "environments", "voi", "theory", "robustness",
 )  # fmt: skip
 """Not here: `scoreboard`, `optimal-bound`, `other-settings` and `language-model`, which measure otherwise."""
 REMAIN = {
@@ -45,6 +45,10 @@ REMAIN = {
         "environments",
         "Plans in the spatial worlds",
     ): "counts the actions of plans, without an episode's scores",
+    (
+        "robustness",
+        "With our simulated agent, uncertainty",
+    ): "measured on beliefs, of episodes without scores",
     ("voi", "Averaged over kinds and rates"): "measured on the policy's notes",
     ("theory", "The bound holds, even with half"): "measured on beliefs; its first part is a theorem's",
 }

@@ -196,3 +196,16 @@ def test_steps_say_what_the_recording_holds(world, protocol):
     ends = folded["step"].str.split("–").map(lambda ends: int(ends[-1]) - int(ends[0]) + 1)
     assert ends.sum() == len(steps)
     assert not (folded["deed"].eq(WAITS) & folded["deed"].shift().eq(WAITS)).any()
+
+
+def test_actions_read_fields_where_the_task_graph_says_so():
+    read = {"facts": "read read_right", "seeds": "0:12"}
+    frame = run("tooldag objectstate graphnav", "simple", protocols="paper observed released", **read)
+    released = frame["protocol"] == "released"
+    assert (frame.loc[released, ["read", "read_right"]] == 0).all().all()
+    own = frame[~released]
+    assert (own["read_right"] <= own["read"]).all()
+    assert (own["read"] > 0).any()
+    sure = run("tooldag", "no-probe", "S1", "paper:rates=released", "perfect", **read)  # a still world
+    assert (sure["read"] == sure["read_right"]).all()
+    assert (sure["read"] > 0).all()

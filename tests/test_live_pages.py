@@ -12,7 +12,7 @@ from envprobe_book.live_figures.estimates import Estimate
 pytestmark = pytest.mark.browser
 LIVE = (
     "main-results", "why-the-numbers", "text-and-code", "terms", "over-time", "pareto", "what-probes-find",
-    "other-settings", "voi", "what-we-found", "how-a-section-is-made",
+    "other-settings", "robustness", "voi", "what-we-found", "how-a-section-is-made",
 )  # fmt: skip
 FOUND = "name => EnvProbe.live.figures[name].found.map(({value}) => [value.value, value.low, value.high])"
 

@@ -4,7 +4,9 @@ A policy sees the belief table, the score terms and the proposal; only the two o
 the rules do is in `policies.rules`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.policies import rules
@@ -130,6 +132,28 @@ def custom_policy(name: str, score: Score, title: str | None = None) -> Policy:
     if name in POLICIES:
         raise InputError(f"policy name {name!r} is taken; taken names: {', '.join(POLICIES)}")
     return Policy(name, title or name, Rule(rules.OWN), TERMS, score=score)
+
+
+def weighted_policy(name: str, title: str, weights: Sequence[float]) -> Policy:
+    """Make a policy whose score weighs c, s, u and d otherwise than one each, with the usual gate.
+
+    Args:
+        name: one that no policy of the companion has.
+        title: as in tables and figures.
+        weights: [term], finite; a negative one turns a term round.
+
+    Raises:
+        InputError: for a name that is taken, and weights that are not four finite numbers.
+
+    >>> weighted_policy("mine", "Mine", [0.0, 1.0, 2.0, 0.0]).has_threshold
+    True
+    """
+    if name in POLICIES:
+        raise InputError(f"policy name {name!r} is taken; taken names: {', '.join(POLICIES)}")
+    own = tuple(map(float, weights))
+    if len(own) != len(TERMS) or not all(map(isfinite, own)):
+        raise InputError(f"weights {own}: one finite number for each of {', '.join(TERMS)} is accepted")
+    return Policy(name, title, Rule(rules.SCORE, *own), TERMS)
 
 
 def find_policy(name: str) -> Policy:

@@ -21,7 +21,7 @@ from envprobe_book.claims import (
     policy_and_budget,
     stratum_of,
 )
-from envprobe_book.claims.judge import VERDICTS, judge
+from envprobe_book.claims.judge import INCONCLUSIVE, VERDICTS, judge
 from envprobe_book.facts import FACTS
 from envprobe_book.pages.markup import EMPTY, FIXED, MINUS
 from envprobe_core.comparing import columns_read
@@ -146,6 +146,27 @@ def load_scoreboard(
     frame = run_claims(claims, protocols, profile, seeds, regime, jobs)
     report(f"testing {len(claims)} claims on {len(frame):,} episodes")
     return judge(frame, claims, protocols=chosen, profile=profile, resamples=resamples)
+
+
+def judge_open(
+    board: pd.DataFrame, seeds: str, *, regime: str = PRIMARY_REGIME, resamples: int = RESAMPLES
+) -> pd.DataFrame:
+    """The claims that a scoreboard leaves inconclusive, run and judged again on other seeds.
+
+    Args:
+        board: as `load_scoreboard` gives it, of one profile.
+        seeds: of conditions of `regime`; other regimes run on their own.
+
+    Returns:
+        Rows of `judge`, one a claim and protocol of those that are open; without any, none.
+    """
+    claims = {claim.id: claim for claim in choose_claims((), regime)}
+    parts = [board.iloc[:0]]
+    for (protocol, profile), own in board[board["verdict"] == INCONCLUSIVE].groupby(["protocol", "profile"]):
+        asked = [claims[name] for name in own["claim"]]
+        frame = run_claims(asked, protocol, profile, seeds, regime)
+        parts.append(judge(frame, asked, protocols=[protocol], profile=profile, resamples=resamples))
+    return pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
 
 
 def as_records(board: pd.DataFrame) -> list[dict[str, object]]:

@@ -142,6 +142,21 @@ def what_failed(seen: Witnessed) -> Columns:
     return list(np.column_stack([stages, counts[:, -1], first]).T)
 
 
+@fact("read", "read_right")
+def what_actions_read(seen: Witnessed) -> Columns:
+    """Count the fields that task actions read when they are taken, and those of them believed right.
+
+    A field is read where its dependency role is 1. Both are 0 where the agent names the roles itself, as
+    under `structure=reported`: what it names is not what the action reads.
+    """
+    recording = seen.trajectory
+    if seen.condition.protocol.structure != "graph":
+        return [np.zeros(len(seen.seeds))] * 2
+    read = (seen.term("d") == 1) & recording.acted[..., None]
+    right = (recording.belief == recording.gold)[:, :-1]
+    return [mask.sum(axis=(1, 2)) for mask in (read, read & right)]
+
+
 # the world and the table
 
 
