@@ -105,6 +105,11 @@ class ScriptedServer:
         self.answered, self.met = 0, Counter()  # faults, by name
         self._under_way, self.most_under_way = 0, 0
 
+    async def models(self, request):
+        """List the models: one, or as many as the path asks for."""
+        count = int(request.match_info.get("count", 1))
+        return web.json_response({"data": [{"id": f"scripted-{one}"} for one in range(count)]})
+
     async def counts(self, request):
         """Tell what was asked."""
         told = {"requests": self.asked.total(), "distinct": len(self.asked), "answered": self.answered}
@@ -240,6 +245,8 @@ async def serving(server, port=0):
     """Serve on loopback in the running loop; gives the address."""
     application = web.Application(client_max_size=LARGEST_BODY)
     application.router.add_post("/v1/chat/completions", server.complete)
+    application.router.add_get("/v1/models", server.models)
+    application.router.add_get("/{count}/v1/models", server.models)
     application.router.add_get("/counts", server.counts)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.01)
     await runner.setup()

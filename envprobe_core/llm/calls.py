@@ -280,6 +280,16 @@ def next_rung(found: "Fault", rungs: Collection[str]) -> "Fault":
     return found._replace(name=NO_OBJECT) if found.name == NO_SCHEMA and NO_SCHEMA in rungs else found
 
 
+def in_words(rungs: Collection[str]) -> list[str]:
+    """How a server is asked, in words that follow `asked`: of rungs that lead on, the last one alone.
+
+    >>> in_words(["no-json-object", "no-json-schema"])
+    ['without a form of the answer: the rules alone describe it']
+    """
+    passed = {NO_SCHEMA: NO_OBJECT, STREAMED: "only-streams"}
+    return [RUNGS[name] for name in rungs if passed.get(name) not in rungs]
+
+
 def read_response(raw: Raw) -> Answer | Fault:
     """Read a response; whatever it is, nothing is raised.
 

@@ -331,7 +331,12 @@ class Server:
 
 
 def open_connections(service: Service) -> list[Server]:
-    """Connect to a provider, or to several servers of the same model.
+    """Connect to a provider, or to several servers of the same model; see `connect`."""
+    return [connect(url, service.secret, service.limits) for url in service.urls]
+
+
+def connect(url: str, secret: Secret, limits: Limits) -> Server:
+    """Connect to a server.
 
     Raises:
         InputError: if a proxy, or certificates, that the environment names are of no use.
@@ -339,19 +344,15 @@ def open_connections(service: Service) -> list[Server]:
     import httpx2
     import openai
 
-    secret, most, timeout = service.secret, service.limits.concurrency, service.limits.deadline + SLACK
+    most, timeout = limits.concurrency, limits.deadline + SLACK
     logging.getLogger("openai").setLevel(logging.CRITICAL)  # what a server says may hold the key
     pool = httpx2.Limits(max_connections=most, max_keepalive_connections=most)
     given: Any = {"timeout": timeout, "max_retries": 0, "api_key": secret.get_secret_value()}
-
-    def connected(url: str) -> Server:
-        by_proxy = calls.provider_label(url) != calls.LOCAL  # none stands before a server of this machine
-        more = {"limits": pool, "timeout": timeout, "follow_redirects": False, "trust_env": by_proxy}
+    by_proxy = calls.provider_label(url) != calls.LOCAL  # none stands before a server of this machine
+    more = {"limits": pool, "timeout": timeout, "follow_redirects": False, "trust_env": by_proxy}
+    try:
         transport = openai.DefaultAioHttpClient(**more)
         return Server(openai.AsyncOpenAI(base_url=url, http_client=transport, **given))
-
-    try:
-        return [connected(url) for url in service.urls]
     except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:
         raise InputError(f"no connection can be made as this environment says: {error}") from None
 
@@ -369,16 +370,43 @@ async def send(server: Server, service: Service, request: ChatRequest) -> Raw | 
 
     content = calls.written(request)
     given: Any = {"cast_to": httpx2.Response, "content": content, "options": _OPTIONS}
-    return await _fetched(server.sdk.post(server.path, **given), service)
+    return await _fetched(server.sdk.post(server.path, **given), service.secret, service.limits.deadline)
 
 
-async def _fetched(response: Awaitable[Any], service: Service) -> Raw | Fault:
+async def list_models(url: str, secret: Secret, limits: Limits) -> list[str]:
+    """Ask a server for the names of its models.
+
+    Raises:
+        InputError: if it does not say.
+        RunStoppedError: if nothing answers.
+    """
+    import httpx2
+
+    server, path, moves = connect(url, secret, limits), "/models", 0
+    try:
+        while True:
+            sent = server.sdk.get(path, cast_to=httpx2.Response)
+            came = await _fetched(sent, secret, limits.deadline)
+            if not (isinstance(came, Fault) and came.name == calls.MOVED and moves < MOST_REDIRECTS):
+                break
+            path, moves = came.detail, moves + 1
+    finally:
+        await server.sdk.close()
+    if isinstance(came, Fault):
+        raise RunStoppedError(f"{url} gives no list of models: {came}")
+    try:
+        return [str(one["id"]) for one in json.loads(came.body)["data"]]
+    except (ValueError, KeyError, TypeError):
+        told = f"HTTP {came.status}" if came.status != 200 else "no list"
+        raise InputError(f"{url} does not say which models it serves ({told}); give --model") from None
+
+
+async def _fetched(response: Awaitable[Any], secret: Secret, deadline: float) -> Raw | Fault:
     """Wait for a response until the deadline; whatever goes wrong is a fault."""
     import aiohttp
     import httpx2
     import openai
 
-    secret, deadline = service.secret, service.limits.deadline
     try:
         async with asyncio.timeout(deadline):
             came: httpx2.Response = await response
