@@ -316,6 +316,8 @@ def summarize(
         One row a group, stratum and measure, groups in order of first appearance: `by`, `stratum` (where
         strata are given), `measure mean low high n`. NaN ends where some world has a single episode. Of
         measures with names one row a group and stratum, with four columns a name: `x x_low x_high x_n`.
+        Of a frame that says so, also `invalid_share` and `loose_share`, as in `compare`: means of the
+        episodes of the group and stratum.
 
     Raises:
         InputError: for a column that the frame does not have.
@@ -341,13 +343,16 @@ def summarize(
             f"one of the columns {', '.join(columns_read(texts))} holds no numbers: {error}"
         ) from None
     world, seed = frame["world"].to_numpy(dtype=str), frame["seed"].to_numpy()
-    keys, found, alike = [], [], {}
+    taken = {*by, *(measures if isinstance(measures, Mapping) else ())}
+    marks = [name for name in MARKS if name in frame and name not in taken]
+    keys, found, alike, shares = [], [], {}, []
     for key, part in frame[by].groupby(by, sort=False, dropna=False, observed=True) if by else [((), frame)]:
         places = part.index.to_numpy()
         places = places[np.lexsort([seed[places], world[places]])]
         for stratum, worlds in ({"": None} if strata is None else strata).items():
             own = places if worlds is None else places[np.isin(world[places], worlds)]
             keys.append((*key, *([] if strata is None else [stratum])))
+            shares.append(frame[marks].iloc[own].mean().tolist())
             for text, table in zip(texts, tables, strict=True):
                 values = table[own]
                 known = ~np.isnan(values)
@@ -369,8 +374,8 @@ def summarize(
     if isinstance(measures, Mapping):
         named = [f"{name}{end}" for name in measures for end in MEAN.values()]
         side_by_side = np.reshape(np.array(found, dtype=object), (len(keys), len(named))).tolist()
-        rows = [(*key, *row) for key, row in zip(keys, side_by_side, strict=True)]
-        return pd.DataFrame(rows, columns=[*head, *named])
-    every = ((*key, text) for key in keys for text in texts)
-    rows = [(*key, *row) for key, row in zip(every, found, strict=True)]
-    return pd.DataFrame(rows, columns=[*head, "measure", *MEAN])
+        rows = [(*key, *row, *own) for key, row, own in zip(keys, side_by_side, shares, strict=True)]
+        return pd.DataFrame(rows, columns=[*head, *named, *marks])
+    every = (((*key, text), own) for key, own in zip(keys, shares, strict=True) for text in texts)
+    rows = [(*key, *row, *own) for (key, own), row in zip(every, found, strict=True)]
+    return pd.DataFrame(rows, columns=[*head, "measure", *MEAN, *marks])

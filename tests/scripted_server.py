@@ -29,24 +29,34 @@ from envprobe_core.llm.calls import written
 from envprobe_core.llm.prompts import DEMAND
 from envprobe_core.llm.running import FINGERPRINT
 from scripted import answer, rough_tokens
+from server_habits import HABITS, Habit
 
 LARGEST_BODY = 4 * 2**20
 DRIP = 0.05  # seconds a byte
+PIECE = 7  # characters of an event in a stream
+WRONG_BY = 5 * 3600  # seconds that a wrong clock is ahead
 LONG = 3600.0  # seconds; longer than anybody waits
 MOST_IN_A_ROW = 3  # a request meets no more passing faults than this, so that a run can end
 PAGE = {"text": "<!doctype html><html><body><h1>Bad gateway</h1></body></html>", "content_type": "text/html"}
-REFUSALS = {  # of a parameter
+REFUSALS = {  # of a parameter, in the words of servers
     "seed": (422, "Extra inputs are not permitted: seed", "invalid_request_error"),
     "system": (400, "System role not supported", "invalid_request_error"),
-    "response_format": (500, "response_format of type json_schema is not supported", "server_error"),
+    "response_format": (500, "response_format is not supported", "server_error"),
+    "json_schema": (500, "response_format of type json_schema is not supported", "server_error"),
+    "pattern": (400, "Invalid schema: In context=('properties', 'set'), 'pattern' is not permitted", "400"),
+    "grammar": (400, "Failed to initialize samplers: failed to parse grammar", "invalid_request_error"),
+    "json_object": (400, "'response_format.type' must be 'json_schema' or 'text'", "invalid_request_error"),
+    "whole": (400, "This model only support stream mode, please enable the stream parameter", "invalid"),
     "max_tokens": (400, "'max_tokens' is not supported: use 'max_completion_tokens'", "unsupported"),
     "temperature": (400, "'temperature' does not support 0 with this model", "unsupported_value"),
 }
+OF_SCHEMAS = ("json_schema", "pattern", "grammar")  # refusals of which an object without a schema is none
 LIMITED = (429, "Rate limit reached for requests", "rate_limit_exceeded")
 ERRORS = {  # faults that are an error: status, message, code, and Retry-After; {key} is the API key
     "rate-limit": LIMITED,
     "rate-limit-seconds": (*LIMITED, "0.2"),
     "rate-limit-date": (*LIMITED, "{date}"),
+    "rate-limit-wrong-clock": (*LIMITED, "{date}"),
     "rate-limit-hour": (*LIMITED, "3600"),
     "error-in-200": (200, "The engine is overloaded", "overloaded"),
     "paid-error": (500, "The answer was lost", "server_error"),
@@ -63,6 +73,7 @@ PAGES = {  # faults that are a whole body of another kind
         "content_type": "application/json",
         "status": 503,
     },
+    "moved": {"status": 308, "headers": {"Location": "?moved"}},
     "redirect": {"status": 308, "headers": {"Location": "http://elsewhere.test/v1/chat/completions"}},
     "html": PAGE,
     "half": {"text": '{"id": "half", "choices": [{', "content_type": "application/json"},
@@ -70,7 +81,7 @@ PAGES = {  # faults that are a whole body of another kind
 BROKEN = ("stall", "drip", "cut")  # no answer at all; one that never ends; a body that ends too early
 # faults that no repetition mends, and those that the same request may not meet again
 LASTING = ("redirect", "rate-limit-hour", "key-refused", "forbidden", "not-found", "quota")
-PASSING = tuple(name for name in (*ERRORS, *PAGES, *BROKEN) if name not in LASTING)
+PASSING = tuple(name for name in (*ERRORS, *PAGES, *BROKEN) if name not in (*LASTING, "moved"))
 CONTENT = {  # faults of an answer's text, for which the agent asks again
     "prose": "I believe that tool 3 is loaded now.",
     "off-schema": '{"beliefs":[{"tool":3,"loaded":true}],"confidence":37}',
@@ -88,10 +99,16 @@ class ScriptedServer:
         self._refuses = refuses
         self.asked = Counter()  # by digest of the request
         self.keys = set()  # that came with requests
-        self.whole = {}  # the first request, should a part of later ones be refused
+        self.whole = {}  # by model: the first request, should a part of later ones be refused
+        self.of_model = Counter()  # requests that were not refused
         self.last = {}  # with its names in the order in which they came
         self.answered, self.met = 0, Counter()  # faults, by name
         self._under_way, self.most_under_way = 0, 0
+
+    async def models(self, request):
+        """List the models: one, or as many as the path asks for."""
+        count = int(request.match_info.get("count", 1))
+        return web.json_response({"data": [{"id": f"scripted-{one}"} for one in range(count)]})
 
     async def counts(self, request):
         """Tell what was asked."""
@@ -112,16 +129,18 @@ class ScriptedServer:
 
     def _read(self, asked):
         """Put back what it refuses and its agent goes by, of requests that are all of one episode."""
-        if not {"seed", "system"} & {*self._refuses}:
+        whole = self.whole[asked["model"]]
+        if "seed" in asked and asked["messages"][0]["role"] == "system":
             return asked
-        return self.whole | {"messages": [*self.whole["messages"][:-1], asked["messages"][-1]]}
+        return whole | {"messages": [*whole["messages"][:-1], asked["messages"][-1]]}
 
     async def complete(self, request):
         """Answer, or make a fault."""
         key = request.headers.get("Authorization", "").removeprefix("Bearer ")
         self.keys.add(key)
         self.last = asked = json.loads(await request.read())
-        self.whole = self.whole or asked
+        habit = HABITS.get(asked["model"], Habit())
+        self.whole.setdefault(asked["model"], asked)
         digest = hashlib.sha256(written(asked, in_order_of_names=True)).digest()
         fault = self._fault(digest, asked["messages"][-1]["content"].startswith(DEMAND))
         self.asked[digest] += 1
@@ -129,16 +148,24 @@ class ScriptedServer:
         self.most_under_way = max(self.most_under_way, self._under_way)
         await asyncio.sleep(self._latency)
         self._under_way -= 1
-        for name in self._refuses:
-            if name in asked or (name == "system" and asked["messages"][0]["role"] == name):
+        for name in (*self._refuses, *habit.refuses):
+            if is_refused(name, asked):
                 return error(*REFUSALS[name])
+        number = self.of_model[asked["model"]]
+        self.of_model[asked["model"]] += 1
+        if number < len(habit.first) or {*habit.first} & {*LASTING, "drip"}:
+            fault = habit.first[min(number, len(habit.first) - 1)]
+        if habit.first == ("moved",):
+            fault = None if request.query_string == "moved" else "moved"
         self.met.update([fault] if fault else ())
         if fault in PAGES:
             return web.Response(**PAGES[fault])
         if fault in ERRORS:
             status, words, code, *wait = ERRORS[fault]
-            date = email.utils.formatdate(math.ceil(time.time()), usegmt=True)
+            here = time.time() + (WRONG_BY if fault == "rate-limit-wrong-clock" else 0)
+            date = email.utils.formatdate(math.ceil(here), usegmt=True)
             headers = {"Retry-After": wait[0].format(date=date)} if wait else {}
+            headers |= {"Date": email.utils.formatdate(here, usegmt=True)}
             usage = {"prompt_tokens": 1000, "completion_tokens": 100} if fault == "paid-error" else None
             return error(status, words.format(key=key), code, headers, usage)
         if fault in BROKEN:
@@ -148,6 +175,8 @@ class ScriptedServer:
         except InputError as why:  # as of prompts that have no table
             return error(400, f"the scripted agent cannot answer: {why}", "invalid_request_error")
         self.answered += 1
+        if not habit.every or (number + 1) % habit.every == 0:
+            return sent(completion(asked, text, habit.message(text), dict(habit.more)), habit.streams)
         return web.json_response(completion(asked, text))
 
 
@@ -167,15 +196,43 @@ async def break_off(request, content, fault):
     return response
 
 
-def completion(asked, text):
-    """Return a chat completion; it depends on request and text alone."""
-    used = rough_tokens(asked, text)
+def is_refused(name, asked):
+    """Say whether a request has what a server refuses under this name."""
+    form = asked.get("response_format", {}).get("type")
+    if name in OF_SCHEMAS:
+        return form == "json_schema"
+    if name == "json_object":
+        return form == name
+    if name == "whole":
+        return not asked.get("stream")
+    return name in asked or (name == "system" and asked["messages"][0]["role"] == name)
+
+
+def completion(asked, text, message=None, more=None):
+    """Return a chat completion; it depends on request and text alone, but for a habit's parts."""
+    used, more = rough_tokens(asked, text), dict(more or {})
+    finish = more.pop("finish_reason", "stop")
+    message = message or {"role": "assistant", "content": text}
     return {
         "model": asked["model"],
         "system_fingerprint": FINGERPRINT,
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
         "usage": {"prompt_tokens": used.prompt, "completion_tokens": used.completion},
-    }
+    } | more
+
+
+def sent(whole, streams):
+    """Return a completion as one body, or as the events of a stream."""
+    if not streams:
+        return web.json_response(whole)
+    text = whole["choices"][0]["message"]["content"]
+    pieces = [
+        {"choices": [{"delta": {"content": text[at : at + PIECE]}}]} for at in range(0, len(text), PIECE)
+    ]
+    end = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+    rest = {name: whole[name] for name in ("model", "system_fingerprint", "usage")} | {"choices": []}
+    events = [f"data: {json.dumps(one)}\n\n" for one in (*pieces, end, rest)]
+    return web.Response(text="".join([*events, "data: [DONE]\n\n"]), content_type="text/event-stream")
 
 
 def error(status, message, code, headers=None, usage=None):
@@ -188,6 +245,8 @@ async def serving(server, port=0):
     """Serve on loopback in the running loop; gives the address."""
     application = web.Application(client_max_size=LARGEST_BODY)
     application.router.add_post("/v1/chat/completions", server.complete)
+    application.router.add_get("/v1/models", server.models)
+    application.router.add_get("/{count}/v1/models", server.models)
     application.router.add_get("/counts", server.counts)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.01)
     await runner.setup()

@@ -43,7 +43,7 @@ def test_every_command_on_notebooks_says_so(command):
     assert f"envprobe: {command} needs papermill, which is not installed" in done.stderr
 
 
-@pytest.mark.parametrize("command", [["estimate"], ["store", "stats", "x"]])
+@pytest.mark.parametrize("command", [["estimate"], ["doctor"], ["store", "stats", "x"]])
 def test_every_command_on_a_model_says_so(command):
     done = without("llm", *command)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)

@@ -28,7 +28,15 @@ from envprobe_core.llm.calls import (
     read_response,
     total_cost,
 )
-from envprobe_core.llm.client import HIDDEN, Limits, Secret, Service, retry_after, secret_from_environment
+from envprobe_core.llm.client import (
+    HIDDEN,
+    MOST_REDIRECTS,
+    Limits,
+    Secret,
+    Service,
+    retry_after,
+    secret_from_environment,
+)
 from envprobe_core.llm.store import AnswerStore, check_store, read_stats
 from scripted import answer
 from scripted_server import LASTING, PASSING, ScriptedServer, serving
@@ -39,7 +47,7 @@ PRICES = {"m": Price(input=100, output=1000, cached_input=50)}
 BRIEF = {"start": 0.0, "concurrency": 8, "attempts": 2, "first": 0.01, "longest": 5.0, "deadline": 60.0}
 CELL = make_condition("tooldag", "no-probe", "S1")
 AGENT = ModelAgent("local", PROMPT_VERSION, "m")
-FREE = ("loading", "rate-limit", "rate-limit-seconds", "rate-limit-date", *LASTING)
+FREE = ("loading", *(name for name in PASSING if name.startswith("rate-limit")), *LASTING)
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +194,7 @@ def test_a_second_interrupt_which_cancels_every_task_loses_no_change(store, requ
 
 
 @pytest.mark.parametrize(
-    "refused", [("response_format",), ("max_tokens", "temperature"), ("seed", "system")], ids=str
+    "refused", [("json_schema",), ("max_tokens", "temperature"), ("seed", "system")], ids=str
 )
 def test_a_server_that_refuses_a_parameter_is_asked_without_it(refused, store, requests):
     async def work(client):
@@ -199,9 +207,9 @@ def test_a_server_that_refuses_a_parameter_is_asked_without_it(refused, store, r
     server = ScriptedServer(refuses=refused)
     at(server, store, work, attempts=1)
     assert ("max_completion_tokens" in server.last) == ("max_tokens" in refused)
-    names = {"response_format": "no-json-schema"}
-    rungs = sorted(names.get(part, f"no-{part.replace('_', '-')}") for part in refused)
-    assert store.refused_parts() == {"m": rungs}
+    form = "json_object" if "json_schema" in refused else "json_schema"
+    assert server.last["response_format"]["type"] == form
+    assert store.rungs() == {"m": sorted(f"no-{part.replace('_', '-')}" for part in refused)}
     assert not list(check_store(store.path))
 
 
@@ -282,6 +290,39 @@ def test_keys_hold_the_request_the_provider_and_the_sample_and_nothing_else(requ
 )  # fmt: skip
 def test_retry_after(header, seconds):
     assert retry_after({"Retry-After": header}, now=10.0) == seconds
+
+
+def test_retry_after_as_a_date_counts_from_the_servers_own_clock_right_or_wrong():
+    dates = {"Date": "Thu, 01 Jan 1970 05:00:00 GMT", "Retry-After": "Thu, 01 Jan 1970 05:00:07 GMT"}
+    assert retry_after(dates) == 7.0
+
+
+def test_a_server_that_never_loads_its_model_is_waited_for_no_longer_than_the_start_limit(store, requests):
+    async def work(client):
+        began = time.monotonic()
+        with pytest.raises(RunStoppedError, match=r"after 1 attempt: loading \(HTTP 503: Loading model\)"):
+            await client.ask(requests[0], "sample")
+        assert time.monotonic() - began >= 0.5
+
+    server = ScriptedServer(faults=["loading"], most=10**6)
+    at(server, store, work, start=0.5, attempts=1, first=0.001)
+    assert server.asked.total() > 2
+    assert store.used() == {"m": NO_TOKENS}
+
+
+def test_redirects_in_a_circle_end(store, requests):
+    async def work(client):
+        with pytest.raises(RunStoppedError, match="moved"):
+            await client.ask(requests[0], "sample")
+
+    class Circle(MovedServer):
+        async def complete(self, request):
+            self.sent_on += 1
+            return web.Response(status=307, headers={"Location": self.there})
+
+    server = Circle("?again")
+    at(server, store, work, attempts=1)
+    assert server.sent_on == MOST_REDIRECTS + 1
 
 
 def test_waits_are_jittered_honour_the_server_and_are_capped():

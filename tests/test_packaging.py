@@ -1,6 +1,7 @@
 """What is installed: every import is declared, in the extra that needs it, and pinned with its hashes."""
 
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from importlib.metadata import packages_distributions
 
 import pytest
 
+from envprobe_book import extras
 from envprobe_core.sources import DATA, ROOT
 from processes import contents, envprobe
 
@@ -99,3 +101,41 @@ def test_what_is_installed_holds_its_data_and_says_what_needs_a_checkout(tmp_pat
         assert (told.returncode, told.stdout, told.stderr.count("\n")) == (2, "", 1)
         assert f"{given[0]} needs the notebooks and pages of a checkout" in told.stderr
     assert [path.name for path in work.iterdir()] == [wheel.name]
+
+
+# what a section's foot tells a reader of Colab to install
+RECIPE = re.search(r"install -e 'companion\[(\w+)\]'", (ROOT / "book/_templates/provenance.html").read_text())
+IMPORTS = """
+import json, sys
+asked = json.load(sys.stdin)
+for name in asked["missing"]:
+    sys.modules[name] = None
+for code in asked["code"]:
+    exec(code, {})
+"""
+
+
+def test_what_notebooks_import_comes_with_the_recipe_that_their_feet_give():
+    """Without the extras that it leaves out, every import of every notebook goes well."""
+    lines, statements = [RECIPE[1]], set()
+    for extra in lines:  # which grows: an extra may bring others
+        own = PROJECT["optional-dependencies"][extra]
+        lines += [found[1] for line in own if (found := re.match(r"envprobe-core\[(\w+)\]", line))]
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for cell in json.loads(path.read_text())["cells"]:
+            if cell["cell_type"] == "code":
+                nodes = ast.walk(ast.parse("".join(cell["source"])))
+                statements |= {
+                    ast.unparse(one) for one in nodes if isinstance(one, ast.Import | ast.ImportFrom)
+                }
+    assert len(statements) > 50
+    known = packages_distributions()
+    for module in {name for one in statements for name in imported(one)} - set(sys.stdlib_module_names):
+        assert {normal(one) for one in known[module]} & (declared(lines) | {"envprobe-core"}), module
+    missing = [name for extra, own in extras.EXTRAS.items() if extra not in lines for name in own]
+    assert {"openai", "xllamacpp", "distributed"} <= {*missing}
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS], input=json.dumps({"missing": missing, "code": sorted(statements)}),
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

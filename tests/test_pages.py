@@ -331,6 +331,7 @@ def test_what_readers_supply_never_becomes_markup_and_does_not_run(browse, hosti
         f'<a href="{binder}"',
         f'<a href="https://colab.research.google.com/github/someone/companion/blob/main/{place}"',
         "!git clone https://github.com/someone/companion companion",
+        "%pip install -e 'companion[book]'",
     ):
         assert part in text
 

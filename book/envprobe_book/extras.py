@@ -17,7 +17,7 @@ EXTRAS = {
 """Modules of each extra that is installed: one of them missing means that it is not."""
 NEEDS = {
     "reproduce": ("notebooks",), "book": ("notebooks", "book"), "answers": ("notebooks",),
-    "lab": ("notebooks",), "estimate": ("llm",), "model": ("local",), "store": ("llm",),
+    "lab": ("notebooks",), "estimate": ("llm",), "doctor": ("llm",), "model": ("local",), "store": ("llm",),
 }  # fmt: skip
 """Extras of the commands that are no use without."""
 AGENTS = {"openai": ("llm",), "local": ("llm", "local")}

@@ -178,6 +178,7 @@ REFUSED_PARTS = {
     "no-max-tokens": ("max_tokens", ("max_completion_tokens",)),
     "no-temperature": ("temperature", ("temperature",)),
     "no-seed": ("seed", ("seed",)),
+    "only-streams": ("stream", ("stream mode", "non-streaming", "only support stream", "stream must")),
     "no-system": (
         "messages",
         ("system role", "role system", "'system'", '"system"', "system message", "system prompt"),
@@ -188,8 +189,22 @@ REFUSED_PARTS = {
          "pattern", "enum", "json_object", "json mode"),
     ),
 }  # fmt: skip
-"""Rungs of a ladder: parts of a request that some servers refuse, and the words that say so, in the order in
-which they are looked for; `adapted` leaves them out."""
+"""Parts of a request that some servers refuse, and the words that say so, in the order in which they are
+looked for."""
+NO_SCHEMA, NO_OBJECT, STREAMED, MOVED = "no-json-schema", "no-json-object", "streamed", "moved"
+RUNGS = {
+    "no-max-tokens": "with max_completion_tokens in place of max_tokens",
+    "no-temperature": "without a temperature",
+    "no-seed": "without a seed",
+    "only-streams": "for a stream, as it gives nothing else",
+    "no-system": "without a system message: the rules stand in the first question",
+    NO_SCHEMA: "for a JSON object, without its schema",
+    NO_OBJECT: "without a form of the answer: the rules alone describe it",
+    STREAMED: "for whole answers, and it sends streams",
+    MOVED: "at the address to which it redirects",
+}
+"""Rungs of a ladder: how a server is asked that does not take a request as it is, in words that follow
+`asked`. `adapted` makes the requests."""
 LOADING = "loading"  # a server that is up and whose model is not yet
 
 
@@ -232,23 +247,47 @@ class Fault(NamedTuple):
         return f"{self.name} ({self.detail})" if self.detail else self.name
 
 
-def adapted(request: ChatRequest, refused: Collection[str]) -> ChatRequest:
-    """A request without the parts that its server refuses, by their names in `REFUSED_PARTS`.
+def adapted(request: ChatRequest, rungs: Collection[str]) -> ChatRequest:
+    """A request without the parts that its server refuses, by names of `RUNGS`.
 
-    The prompt says by itself what form an answer has; models that reason name their limit otherwise and
-    have no temperature; the rules stand at the head of the first question where there is no system message.
-    The key of an answer is that of the request as the agent makes it.
+    The prompt says by itself what form an answer has, so that a schema may go, and then all of the form;
+    models that reason name their limit otherwise and have no temperature; the rules stand at the head of the
+    first question where there is no system message. The key of an answer is that of the request as the agent
+    makes it.
     """
-    parts = {REFUSED_PARTS[name][0] for name in refused}
+    parts = {REFUSED_PARTS[name][0] for name in rungs if name in REFUSED_PARTS}
     more: dict[str, Any] = {}
     if "max_tokens" in parts:
         more["max_completion_tokens"] = request["max_tokens"]
+    if "stream" in parts:
+        more |= {"stream": True, "stream_options": {"include_usage": True}}
+    if NO_SCHEMA in rungs and NO_OBJECT not in rungs:
+        more["response_format"] = {"type": "json_object"}
     if "messages" in parts:
         (first, second, *rest), parts = request["messages"], parts - {"messages"}
         if first["role"] == "system":
             joined = {"role": second["role"], "content": f"{first['content']}\n\n{second['content']}"}
             more["messages"] = [joined, *rest]
     return {name: value for name, value in request.items() if name not in parts} | more
+
+
+def next_rung(found: "Fault", rungs: Collection[str]) -> "Fault":
+    """A fault as the rung that it leads to, by those already taken: what refuses an object refuses no schema.
+
+    >>> next_rung(Fault(NO_SCHEMA), []).name, next_rung(Fault(NO_SCHEMA), [NO_SCHEMA]).name
+    ('no-json-schema', 'no-json-object')
+    """
+    return found._replace(name=NO_OBJECT) if found.name == NO_SCHEMA and NO_SCHEMA in rungs else found
+
+
+def in_words(rungs: Collection[str]) -> list[str]:
+    """How a server is asked, in words that follow `asked`: of rungs that lead on, the last one alone.
+
+    >>> in_words(["no-json-object", "no-json-schema"])
+    ['without a form of the answer: the rules alone describe it']
+    """
+    passed = {NO_SCHEMA: NO_OBJECT, STREAMED: "only-streams"}
+    return [RUNGS[name] for name in rungs if passed.get(name) not in rungs]
 
 
 def read_response(raw: Raw) -> Answer | Fault:

@@ -129,11 +129,11 @@ class Client:
         self.counts = Counts()
         self._store: Any = service.answers
         self._service, self._limits, self._notice = service, service.limits, notice
-        self._lines: asyncio.Queue[openai.AsyncOpenAI] = asyncio.Queue()
-        self._sdks = [] if service.secret is None else open_connections(service)
-        for number in range(service.limits.concurrency if self._sdks else 0):  # over all servers alike
-            self._lines.put_nowait(self._sdks[number % len(self._sdks)])
-        self._refused: defaultdict[str, set[str]] = defaultdict(set)  # parts of requests, by model
+        self._lines: asyncio.Queue[Server] = asyncio.Queue()
+        self._servers = [] if service.secret is None else open_connections(service)
+        for number in range(service.limits.concurrency if self._servers else 0):  # over all servers alike
+            self._lines.put_nowait(self._servers[number % len(self._servers)])
+        self._rungs: defaultdict[str, set[str]] = defaultdict(set)  # of requests, by model
         self._flying: dict[bytes, asyncio.Task[Answer]] = {}
         self._stopped: RunStoppedError | None = None
         self._began = time.monotonic()
@@ -153,7 +153,7 @@ class Client:
             self.counts.replayed += 1
             self._notice(self.counts)
             return found
-        if not self._sdks:
+        if not self._servers:
             raise RunStoppedError(
                 f"{self._store.path} has no answer to {asked.key.hex()[:16]} ({identity}, model "
                 f"{asked.model} of {self._service.agent.provider}); {self._store.advice}"
@@ -173,8 +173,8 @@ class Client:
             await asyncio.gather(*flying, return_exceptions=True)
         while self._committing is not None:  # for a task that was cancelled
             await asyncio.wait([self._committing])
-        for sdk in self._sdks:
-            await sdk.close()
+        for server in self._servers:
+            await server.sdk.close()
 
     def _landed(self, key: bytes, task: asyncio.Task[Answer]) -> None:
         del self._flying[key]
@@ -183,7 +183,7 @@ class Client:
 
     async def _obtain(self, asked: Question, spoilt: str) -> Answer:
         """Call until there is an answer, or until another process has one; keep a line all the while."""
-        limits, failures, refused = self._limits, 0, self._refused[asked.model]
+        limits, failures, moves, rungs = self._limits, 0, 0, self._rungs[asked.model]
         claim = partial(self._store.claim, asked, limits.deadline + MARGIN, spoilt)
         line = await self._lines.get()
         try:
@@ -196,13 +196,16 @@ class Client:
                 if (call := await self._commit(claim)) is None:
                     await self._wait(LOOK)
                     continue
-                without = frozenset(refused)
-                sent = send(line, self._service, calls.adapted(asked.request, without))
-                found = await self._call(sent, call, asked)
+                taken = frozenset(rungs)
+                sent = send(line, self._service, calls.adapted(asked.request, taken))
+                found = await self._call(sent, call, asked, taken)
                 if isinstance(found, Answer):
                     continue  # what was stored is the answer, be it another process's
-                if found.name in calls.REFUSED_PARTS and found.name not in without:
-                    refused.add(found.name)
+                if found.name in calls.RUNGS and found.name not in taken | {calls.MOVED}:
+                    rungs.add(found.name)
+                    continue
+                if found.name == calls.MOVED and (moves := moves + 1) <= MOST_REDIRECTS:
+                    line.path = found.detail
                     continue
                 if found.name == calls.LOADING and time.monotonic() - self._began < limits.start:
                     await self._wait(limits.wait(BETWEEN_LOOKS, found.wait))
@@ -224,13 +227,15 @@ class Client:
             self._lines.put_nowait(line)
         raise RunStoppedError(str(self._stopped))  # a new error, as each keeps a traceback of its own
 
-    async def _call(self, sent: Awaitable[Raw | Fault], call: int, asked: Question) -> Answer | Fault:
+    async def _call(
+        self, sent: Awaitable[Raw | Fault], call: int, asked: Question, rungs: frozenset[str]
+    ) -> Answer | Fault:
         """Wait for the end of a call and commit it, whatever that is; return what came."""
         came: Raw | Fault = Fault(STARTED)
         try:
             came = await sent
         finally:
-            found = await self._commit(partial(self._store.settle, call, came))
+            found = await self._commit(partial(self._store.settle, call, came, rungs))
         counts, used = self.counts, found.used or calls.NO_TOKENS
         counts.calls += 1
         counts.cost += calls.total_cost(self._store.prices, {asked.model: found.used or asked.most})
@@ -317,8 +322,21 @@ def secret_from_environment(provider: str) -> Secret:
 # ---------------------------------------------------------------- one call: bytes in, bytes out
 
 
-def open_connections(service: Service) -> list[openai.AsyncOpenAI]:
-    """Connect to a provider, or to several servers of the same model.
+@dataclass(eq=False)
+class Server:
+    """One server that is asked."""
+
+    sdk: openai.AsyncOpenAI
+    path: str = "/chat/completions"  # below the base address, or the whole one to which it redirects
+
+
+def open_connections(service: Service) -> list[Server]:
+    """Connect to a provider, or to several servers of the same model; see `connect`."""
+    return [connect(url, service.secret, service.limits) for url in service.urls]
+
+
+def connect(url: str, secret: Secret, limits: Limits) -> Server:
+    """Connect to a server.
 
     Raises:
         InputError: if a proxy, or certificates, that the environment names are of no use.
@@ -326,52 +344,74 @@ def open_connections(service: Service) -> list[openai.AsyncOpenAI]:
     import httpx2
     import openai
 
-    secret, most, timeout = service.secret, service.limits.concurrency, service.limits.deadline + SLACK
+    most, timeout = limits.concurrency, limits.deadline + SLACK
     logging.getLogger("openai").setLevel(logging.CRITICAL)  # what a server says may hold the key
     pool = httpx2.Limits(max_connections=most, max_keepalive_connections=most)
     given: Any = {"timeout": timeout, "max_retries": 0, "api_key": secret.get_secret_value()}
-
-    def connected(url: str) -> openai.AsyncOpenAI:
-        by_proxy = calls.provider_label(url) != calls.LOCAL  # none stands before a server of this machine
-        more = {"limits": pool, "timeout": timeout, "follow_redirects": False, "trust_env": by_proxy}
-        return openai.AsyncOpenAI(base_url=url, http_client=openai.DefaultAioHttpClient(**more), **given)
-
+    by_proxy = calls.provider_label(url) != calls.LOCAL  # none stands before a server of this machine
+    more = {"limits": pool, "timeout": timeout, "follow_redirects": False, "trust_env": by_proxy}
     try:
-        return [connected(url) for url in service.urls]
+        transport = openai.DefaultAioHttpClient(**more)
+        return Server(openai.AsyncOpenAI(base_url=url, http_client=transport, **given))
     except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:
         raise InputError(f"no connection can be made as this environment says: {error}") from None
 
 
-async def send(sdk: openai.AsyncOpenAI, service: Service, request: ChatRequest) -> Raw | Fault:
+async def send(server: Server, service: Service, request: ChatRequest) -> Raw | Fault:
     """Send a request, and wait for the whole response until the deadline.
 
     `chat.completions.create` would walk through the request against its types first, which takes longer
     than all the rest, and would parse the response. The request goes out in its own order: a constrained
     decoder writes the keys of an answer in the order of the schema's properties.
+
+    A redirect is not followed here, as each call is stored by itself: the fault `moved` has the new address.
     """
+    import httpx2
+
+    content = calls.written(request)
+    given: Any = {"cast_to": httpx2.Response, "content": content, "options": _OPTIONS}
+    return await _fetched(server.sdk.post(server.path, **given), service.secret, service.limits.deadline)
+
+
+async def list_models(url: str, secret: Secret, limits: Limits) -> list[str]:
+    """Ask a server for the names of its models.
+
+    Raises:
+        InputError: if it does not say.
+        RunStoppedError: if nothing answers.
+    """
+    import httpx2
+
+    server, path, moves = connect(url, secret, limits), "/models", 0
+    try:
+        while True:
+            sent = server.sdk.get(path, cast_to=httpx2.Response)
+            came = await _fetched(sent, secret, limits.deadline)
+            if not (isinstance(came, Fault) and came.name == calls.MOVED and moves < MOST_REDIRECTS):
+                break
+            path, moves = came.detail, moves + 1
+    finally:
+        await server.sdk.close()
+    if isinstance(came, Fault):
+        raise RunStoppedError(f"{url} gives no list of models: {came}")
+    try:
+        return [str(one["id"]) for one in json.loads(came.body)["data"]]
+    except (ValueError, KeyError, TypeError):
+        told = f"HTTP {came.status}" if came.status != 200 else "no list"
+        raise InputError(f"{url} does not say which models it serves ({told}); give --model") from None
+
+
+async def _fetched(response: Awaitable[Any], secret: Secret, deadline: float) -> Raw | Fault:
+    """Wait for a response until the deadline; whatever goes wrong is a fault."""
     import aiohttp
     import httpx2
     import openai
 
-    secret, deadline = service.secret, service.limits.deadline
-    path, content = "/chat/completions", calls.written(request)
     try:
         async with asyncio.timeout(deadline):
-            for _ in range(MOST_REDIRECTS + 1):
-                try:
-                    response = await sdk.post(
-                        path, cast_to=httpx2.Response, content=content, options=_OPTIONS
-                    )
-                    break
-                except openai.APIStatusError as error:
-                    response = error.response
-                    if response.status_code not in REDIRECTS or not response.headers.get("Location"):
-                        break
-                    path = urljoin(str(response.url), response.headers["Location"])
-                    if not stays(str(response.url), path):
-                        there = secret.hide(urlsplit(path).netloc.rpartition("@")[2])
-                        words = f"it redirects to {there}, where the key is not sent; give that as --base-url"
-                        return Fault("redirected", words, final=True, used=calls.NO_TOKENS)
+            came: httpx2.Response = await response
+    except openai.APIStatusError as error:
+        came = error.response
     except TimeoutError:
         return Fault("timeout", f"no whole answer within {deadline:g} s")
     except (openai.OpenAIError, OSError, ValueError, RuntimeError) as error:
@@ -382,10 +422,16 @@ async def send(sdk: openai.AsyncOpenAI, service: Service, request: ChatRequest) 
             return Fault("no-connection", "nothing answers there", used=calls.NO_TOKENS)
         words = " ".join(secret.hide(f"{type(cause).__name__}: {cause}").split())
         return Fault("cut-off", words[: calls.LONGEST_DETAIL])
-    kind = secret.hide(response.headers.get("content-type", ""))
-    body = secret.hide(response.content.decode("utf-8", "surrogateescape"))
-    content, wait = body.encode("utf-8", "surrogateescape"), retry_after(response.headers)
-    return Raw(response.status_code, kind, content, wait)
+    if came.status_code in REDIRECTS and (location := came.headers.get("Location")):
+        there = urljoin(str(came.url), location)
+        if stays(str(came.url), there):
+            return Fault(calls.MOVED, secret.hide(there), used=calls.NO_TOKENS)
+        host = secret.hide(urlsplit(there).netloc.rpartition("@")[2])
+        words = f"it redirects to {host}, where the key is not sent; give that as --base-url"
+        return Fault("redirected", words, final=True, used=calls.NO_TOKENS)
+    kind = secret.hide(came.headers.get("content-type", ""))
+    body = secret.hide(came.content.decode("utf-8", "surrogateescape"))
+    return Raw(came.status_code, kind, body.encode("utf-8", "surrogateescape"), retry_after(came.headers))
 
 
 def stays(here: str, there: str) -> bool:

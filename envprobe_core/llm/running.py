@@ -120,7 +120,7 @@ def run_into(
 
     run_on(service, work, keep, lambda counts: notice(done, counts))
     lines = b"".join(calls[place] for place in range(len(work)))
-    return folder.finish(lines, service.answers.refused_parts())
+    return folder.finish(lines, service.answers.rungs())
 
 
 def calls_of(condition: Condition, seeds: Seeds, asked: Asked) -> bytes:

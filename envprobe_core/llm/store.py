@@ -23,7 +23,7 @@ import sqlite3
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -47,6 +47,8 @@ ANSWER = "answer"
 UNUSABLE = "unusable"  # an answer from which no belief update could be read; the agent asks again
 STARTED = "started"  # a call whose end was never seen
 DUPLICATE = "duplicate"  # an answer that came after another process's to the same question
+SAID = {UNUSABLE: ANSWER, DUPLICATE: ANSWER, calls.NO_OBJECT: calls.NO_SCHEMA}
+"""What a response says by itself, where its verdict rests on more than its bytes."""
 GOOD = f"verdict IN ('{ANSWER}', '{UNUSABLE}')"
 
 SCHEMA = f"""
@@ -83,6 +85,10 @@ ABOUT = (
 )
 ANSWERED = f"SELECT id, status, kind, response FROM calls WHERE key = ? AND {GOOD}"
 CLAIMED = "SELECT holder, until FROM calls WHERE holder IS NOT NULL"
+TAKEN = f"""
+SELECT model, verdict FROM calls UNION
+SELECT model, '{calls.STREAMED}' FROM calls WHERE {GOOD} AND kind LIKE 'text/event-stream%' ORDER BY 1, 2
+"""
 SUMS = "SELECT model, sum(prompt), sum(completion), sum(cached) FROM calls GROUP BY 1"
 PAID = "(SELECT *, usd(model, prompt, completion, cached) AS usd FROM calls)"
 STATS = f"""
@@ -160,13 +166,12 @@ class AnswerStore:
         """The tokens of all stored calls together, by model; what is not known counts as its most."""
         return _by_model(self._writing, "SELECT * FROM used")
 
-    def refused_parts(self) -> dict[str, list[str]]:
-        """Return the parts of requests that servers refused, by model: names of `calls.REFUSED_PARTS`."""
+    def rungs(self) -> dict[str, list[str]]:
+        """The rungs of the ladder that requests took, by model: names of `calls.RUNGS`."""
         found: dict[str, list[str]] = {}
-        query = "SELECT DISTINCT model, verdict FROM calls ORDER BY 1, 2"
-        for model, verdict in self._reading.execute(query):
-            if verdict in calls.REFUSED_PARTS:
-                found.setdefault(model, []).append(verdict)
+        for model, rung in self._reading.execute(TAKEN):
+            if rung in calls.RUNGS:
+                found.setdefault(model, []).append(rung)
         return found
 
     def commit(self, changes: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -229,10 +234,11 @@ class AnswerStore:
         )
         return call.lastrowid
 
-    def settle(self, call: int, came: Raw | Fault) -> Answer | Fault:
+    def settle(self, call: int, came: Raw | Fault, rungs: Collection[str] = ()) -> Answer | Fault:
         """Note in a commit what came back from a call, or why nothing did, and free its question.
 
-        Where it is not known what the call used, the most stays counted. Returns what the response says.
+        Where it is not known what the call used, the most stays counted. Returns what the response says to a
+        request that had taken some `rungs` of the ladder.
         """
         change = self._writing.execute
         query = "SELECT key, model, prompt, completion, cached FROM calls WHERE id = ?"
@@ -240,6 +246,8 @@ class AnswerStore:
         found, response = came, (None, None, None)
         if isinstance(came, Raw):
             found, response = calls.read_response(came), (came.status, came.kind, zlib.compress(came.body))
+        if isinstance(found, Fault):
+            found = calls.next_rung(found, rungs)
         verdict, tokens, certain = _entry(found, Tokens(*most))
         if verdict == ANSWER and change(ANSWERED, (key,)).fetchone():
             verdict = DUPLICATE
@@ -433,7 +441,7 @@ def check_store(path: Path) -> Iterator[str]:
                 elif response is not None or verdict in (ANSWER, UNUSABLE):
                     most = Question(orjson.loads(content)["request"], content, key).most
                     reads = _entry(calls.read_response(_stored(status, kind, response)), most)
-                    said = ANSWER if verdict in (UNUSABLE, DUPLICATE) else verdict
+                    said = SAID.get(verdict, verdict)
                     if (stated := (said, Tokens(*counts), bool(certain))) != reads:
                         yield f"call {call}: it says {stated}; its response {reads}"
             sums, totals = (_by_model(connection, query) for query in (SUMS, "SELECT * FROM used"))
@@ -459,7 +467,7 @@ class Header(BaseModel):
     note: str = ""
     inputs: Annotated[RunInputs, AfterValidator(_of_a_model)]
     result_hash: str
-    requests: dict[str, list[str]] = {}  # parts of requests that servers refused, by model
+    requests: dict[str, list[str]] = {}  # rungs of the ladder that they took, by model
 
 
 Count = Annotated[int, Field(ge=0, le=calls.MOST_TOKENS)] | None
@@ -485,8 +493,8 @@ class ReplayFile:
         """The names that the servers gave to what answered."""
         return frozenset(answer.fingerprint for answer in self.answers.values())
 
-    def refused_parts(self) -> dict[str, list[str]]:
-        """Return the parts of requests that servers refused, by model."""
+    def rungs(self) -> dict[str, list[str]]:
+        """The rungs of the ladder that requests took, by model."""
         return self.header.requests
 
     def find(self, key: bytes) -> Answer | None:

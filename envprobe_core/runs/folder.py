@@ -129,7 +129,7 @@ class RunFolder:
 
         Args:
             calls: the lines of `calls.jsonl`, where a language model was asked.
-            requests: by model, the parts of requests that its server refused, where one was asked.
+            requests: by model, the rungs of the ladder that requests took, where one was asked.
         """
         conditions = self.inputs.conditions
         episodes = [self._episodes[index] for index in range(len(conditions))]

@@ -184,7 +184,7 @@ def finished(
         hashes: [condition], result hashes.
         files: SHA-256 of each file by its name.
         readings: [condition], shares of belief updates, invalid and loosely read; empty without a model.
-        requests: by model, the parts of requests that its server refused; None where nothing was refused.
+        requests: by model, the rungs of the ladder that they took; None where none was needed.
     """
     inputs = started.inputs
     rows = (inputs.conditions, inputs.seeds_of_conditions, inputs.logged_seeds, hashes, readings)

@@ -33,7 +33,7 @@ app = typer.Typer(
 )
 for group, commands in {
     app: (
-        run.run, model.estimate, run.recompute, reproduce.reproduce, reproduce.book,
+        run.run, model.estimate, model.doctor, run.recompute, reproduce.reproduce, reproduce.book,
         run.calibrate, run.claims, reproduce.answers, reproduce.lab, run.compile_engine, run.list_names,
     ),
     model.model: (model.fetch, model.trial),

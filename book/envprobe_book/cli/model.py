@@ -1,18 +1,19 @@
 """A language model on the command line: its options, runs on it, and what comes before, beside and after.
 
-``envprobe estimate``, ``model`` and ``store`` are here; ``run`` takes the options. Whatever cannot be meant,
-or contradicts something else, is an `InputError` before any work starts.
+``envprobe estimate``, ``doctor``, ``model`` and ``store`` are here; ``run`` takes the options. Whatever
+cannot be meant, or contradicts something else, is an `InputError` before any work starts.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +23,7 @@ import typer
 
 from envprobe_book.cli import options
 from envprobe_book.cli.options import File, Number, Text, Whole, check_positive
-from envprobe_core.errors import InputError, counted, first_fault, look_up
+from envprobe_core.errors import InputError, StoppedError, counted, first_fault, look_up
 from envprobe_core.files import refuse_existing
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 SIMULATED, OPENAI, LOCAL = "simulated", "openai", "local"
 DEFAULT_CONCURRENCY = 16
+LISTED_MODELS = 10
 LATENCY = 1.0  # seconds a call, for the time that is shown
 
 model = typer.Typer(no_args_is_help=True, help="Get the weights of a small open model for `--agent local`.")
@@ -319,6 +321,108 @@ def estimate(
         f"time     {found['calls'] * LATENCY / at_once / 60:.0f} min at {LATENCY:g} s a call and concurrency "
         f"{at_once}"
     )
+
+
+DOCTOR = (
+    "model", "base_url", "prompts", "max_tokens", "extra_body", "concurrency", "max_cost", "prices", "store",
+    "timeout", "attempts",
+)  # fmt: skip
+
+
+def doctor(grid: options.Grid, given: Annotated[ModelOptions, DOCTOR], json: OneObject = False) -> None:
+    """Try a server before money is spent: what it refuses, and what share of ten situations it reads.
+
+    The situations are of the run that the options describe, by default `simple` in all worlds at S2. They
+    are asked as a run would ask them, and their answers are kept in the store. Without --model the server
+    is asked which one it serves. A server on this machine needs no key.
+    Exit code 0 if an answer at least can be read; 1 if none can; 2 if something given is not accepted.
+    """
+    from envprobe_core.llm import calls
+    from envprobe_core.llm.doctor import (
+        LOOSELY,
+        NO_ANSWER,
+        NOT,
+        STRICTLY,
+        estimate_run,
+        situations_of,
+        try_server,
+    )
+
+    wanted = replace(grid, world=grid.world or ["all"], policy=grid.policy or ["simple"])
+    wanted.inputs("typical", "none", None)  # what cannot be meant is refused before anybody is asked
+    if given.model is None and given.base_url is not None:
+        given = replace(given, model=_only_model(given))
+    asked = given.agent()
+    inputs = wanted.inputs("typical", "none", asked)
+    service = given.service(asked, Path("doctor"))
+    with closing(service.answers):
+        met = situations_of(inputs.conditions, inputs.seeds_of_conditions, asked)
+        found = try_server(service, met)
+    prices = calls.read_prices(given.prices)
+    run = estimate_run(found, inputs.conditions, inputs.seeds_of_conditions, asked, prices)
+    read, where = found.count(STRICTLY, LOOSELY), given.base_url or calls.OPENAI_URL
+    rows = [
+        {
+            "world": one.exchange.world.name, "seed": one.exchange.seed, "step": one.exchange.step,
+            "read": one.read, "fault": one.fault, "prompt_tokens": one.used.prompt,
+            "completion_tokens": one.used.completion, "seconds": round(one.seconds, 3),
+        }
+        for one in found.tried
+    ]  # fmt: skip
+    if json:
+        told = {"server": where, "model": asked.model, "prompts": asked.prompt_version, "rungs": found.rungs}
+        told |= {"read": read, "asked": len(rows), "situations": rows, "run": run}
+        options.print_json(told | {"store": str(service.answers.path)})
+    else:
+        shown = [
+            (
+                f"{one['world']}, step {one['step']}", str(one["read"]), f"{one['prompt_tokens']}",
+                f"{one['completion_tokens']}", f"{one['seconds']:.1f}",
+            )
+            for one in rows
+        ]  # fmt: skip
+        typer.echo(f"{asked.model} at {where}, prompts {asked.prompt_version}")
+        options.print_table("", ["situation", "read"], ["tokens in", "out", "seconds"], shown)
+        share = ", ".join(f"{found.count(how)} {how}" for how in (STRICTLY, LOOSELY, NOT, NO_ANSWER))
+        lines = [f"reads    {read} of {len(rows)}: {share}"]
+        lines += [f"fault    {text}" + (f" ({count} times)" if count > 1 else "")
+                  for text, count in found.faults.items()]  # fmt: skip
+        lines += [f"asked    {how}" for how in calls.in_words(found.rungs)] or ["asked    as a run asks"]
+        lines += [f"a run    {_said_of_a_run(run, inputs)}", f"kept in  {service.answers.path}"]
+        typer.echo("\n".join(lines))
+    if not read:
+        raise StoppedError(
+            f"none of {len(rows)} situations could be read; the answers are kept in {service.answers.path}"
+        )
+
+
+def _only_model(given: ModelOptions) -> str:
+    """The model of a server that serves one."""
+    from envprobe_core.llm import calls, client
+    from envprobe_core.llm.agent import finish_in_loop
+
+    url = given.base_url or calls.OPENAI_URL
+    limits = client.Limits(1, 1, given.timeout or client.Limits.deadline)
+    secret = client.secret_from_environment(calls.provider_label(url))
+    served = finish_in_loop(client.list_models(url, secret, limits))
+    if len(served) != 1:
+        names = ", ".join(served[:LISTED_MODELS]) + (", ..." if len(served) > LISTED_MODELS else "")
+        raise InputError(f"{url} serves {counted(len(served), 'model')}; give --model: {names or 'none'}")
+    return served[0]
+
+
+def _said_of_a_run(run: dict[str, Any], inputs: RunInputs) -> str:
+    """What a run would ask, in one line."""
+    from envprobe_core.llm.calls import dollars
+
+    said = [f"{counted(len(inputs.conditions), 'condition')} at {inputs.regime}, {run['episodes']} episodes"]
+    said.append(f"{run['calls']:,} calls")
+    if run["prompt_tokens"] is not None:
+        said.append(f"{run['prompt_tokens']:,} + {run['completion_tokens']:,} tokens")
+    said.append("no price known" if run["usd"] is None else dollars(run["usd"]))
+    if run["minutes"] is not None:
+        said.append(f"{math.ceil(run['minutes'])} min at this pace")
+    return ", ".join(said)
 
 
 # ---------------------------------------------------------------- a model on this machine
