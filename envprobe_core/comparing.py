@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import chain
@@ -14,6 +15,8 @@ import pandas as pd
 
 from envprobe_core.conditions import Names, names
 from envprobe_core.errors import InputError, look_up, require
+from envprobe_core.naming import Titles, find_name
+from envprobe_core.policies import NAMES
 from envprobe_core.statistics import RESAMPLES, clustered_rate, mean_intervals, wilson
 from envprobe_core.worlds import MODULES
 from envprobe_core.worlds.base import Floats, Ints
@@ -210,6 +213,13 @@ class PairedEpisodes:
         return Sample(np.where(known, each, 0.0).sum(axis=0), known.sum(axis=0).astype(float), labels, each)
 
 
+def _meant(given: str, titles: Titles) -> str:
+    """The name that a title stands for; what stands for none as it is."""
+    with suppress(InputError):
+        return find_name("policy", given, titles)
+    return given
+
+
 def compare(
     frame: pd.DataFrame,
     arm: str,
@@ -257,6 +267,8 @@ def compare(
         raise InputError("by 'policy': a pair is of two policies; name columns that both share, as protocol")
     require(frame, read := list(dict.fromkeys([*KEY, *by, *columns_read([measure])])))
     held = sorted(map(str, frame["policy"].unique()))
+    titles = {name: NAMES.get(name, ()) for name in held}
+    arm, reference = (one if one in titles else _meant(one, titles) for one in (arm, reference))
     if missing := {arm, reference} - set(held):
         raise InputError(f"the frame has no policy {min(missing)!r}; it holds {', '.join(held)}")
     for name, worlds in strata.items():

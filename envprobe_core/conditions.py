@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core import policies, protocols
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.errors import InputError, look_up
+from envprobe_core.naming import Titles, split_names
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
 from envprobe_core.protocols import PAPER, Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES, Regime
-from envprobe_core.worlds import MODULES, WORLDS, World, make_world
+from envprobe_core.worlds import WORLDS, World, find_world, make_world, world_titles
 
 Names = str | Iterable[str]
 Seeds = npt.NDArray[np.int64]
@@ -60,7 +62,7 @@ class Condition:
 
     def __post_init__(self) -> None:
         """Refuse a budget or threshold that cannot be meant, and decide what is in force."""
-        look_up("world", self.world, MODULES)
+        object.__setattr__(self, "world", find_world(self.world))
         if self.policy.remembers and self.world not in WORLDS:
             accepted = ", ".join(WORLDS)
             raise InputError(f"policy {self.policy.name} has no rules for {self.world}; accepted: {accepted}")
@@ -121,19 +123,50 @@ def find_profile(name: str) -> AgentProfile:
 
 
 def find_protocols(given: Names) -> tuple[Protocol, ...]:
-    """The protocols of a text or a sequence of names, switches included.
+    """The protocols of a text or a sequence of names or titles, switches included.
 
-    >>> [protocol.name for protocol in find_protocols("paper observed")]
+    >>> [protocol.name for protocol in find_protocols("as written, partial start")]
     ['paper', 'observed']
     """
-    return names(given, parse_protocol)
+    return names(given, parse_protocol, protocols.NAMES)
 
 
-def names(given: Names, read: Callable[[str], Any] | None = None) -> tuple[Any, ...]:
+def find_policies(given: Names | Sequence[str | Policy]) -> tuple[Policy, ...]:
+    """The policies of a text or a sequence of names or titles; a policy stands for itself.
+
+    >>> [policy.name for policy in find_policies("EnvProbe-Simple, Yoked Placebo, periodic")]
+    ['simple', 'yoked', 'periodic']
+    """
+    return names(given, lambda one: one if isinstance(one, Policy) else find_policy(one), policies.NAMES)
+
+
+def find_worlds(given: Names) -> tuple[str, ...]:
+    """The names of the worlds of a text or a sequence of names or titles.
+
+    >>> find_worlds("tools GraphNavWorld")
+    ('tooldag', 'graphnav')
+    """
+    return names(given, find_world, world_titles())
+
+
+def titles() -> dict[str, Titles]:
+    """All titles that stand for a name of a world, a policy or a protocol.
+
+    >>> titles()["protocol"]["observed"]
+    ('partial start',)
+    """
+    return {"world": world_titles(), "policy": policies.NAMES, "protocol": protocols.NAMES}
+
+
+def names(
+    given: Names | Sequence[Any], read: Callable[[Any], Any] | None = None, spelled: Titles | None = None
+) -> tuple[Any, ...]:
     """Split a text of names at blanks and commas, or take a sequence as it is; none may stand twice.
 
-    A protocol with switches turned (`paper:clock=stands,end=success`) has commas of its own: where a
-    colon occurs, blanks alone separate. Names are `read` where that is given.
+    Args:
+        given: a text as `naming.split_names` takes it, or a sequence.
+        read: what makes something of each name.
+        spelled: titles that may stand for a name; a blank in one divides nothing.
 
     >>> names("tooldag, graphnav")
     ('tooldag', 'graphnav')
@@ -142,9 +175,7 @@ def names(given: Names, read: Callable[[str], Any] | None = None) -> tuple[Any, 
     """
     if not isinstance(given, Iterable):
         raise InputError(f"{given!r} stands where names do; give a text as 'tooldag graphnav', or a sequence")
-    found = given
-    if isinstance(given, str):
-        found = given.split() if ":" in given else given.replace(",", " ").split()
+    found = split_names(given, spelled) if isinstance(given, str) else given
     found = tuple(found if read is None else map(read, found))
     if any(one in found[:place] for place, one in enumerate(found)):
         raise InputError(f"{given!r} names one twice")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Meant = TypeVar("Meant")
 LONGEST = 200  # characters of what was given that a message repeats
 WHOLE = 1000  # characters of a message
-_UNKNOWN = re.compile(r"unknown [\w ]+ '(?P<given>[^']*)'(?P<rest>.*; accepted: (?P<names>[\w:, .-]+))$")
+_UNKNOWN = re.compile(r"unknown [\w ]+ '(?P<given>[^']*)'(?P<rest>.*; accepted: (?P<names>[\w:, .()+-]+))$")
 
 
 class InputError(ValueError):
@@ -82,7 +82,10 @@ def in_one_line(message: str) -> str:
     if len(line) > WHOLE:  # of what is given without quotes, as a path with blanks
         line = f"{line[:LONGEST]}… {line[LONGEST - WHOLE :]}"
     if match := _UNKNOWN.search(line):
-        names = {name.lower(): name for name in match["names"].split(", ")}
+        names = {}
+        for listed in match["names"].split(", "):  # a name, or one with its titles behind it
+            name, _, titles = listed.removesuffix(")").partition(" (")
+            names |= {one.lower(): one for one in (name, *filter(None, titles.split(" or ")))}
         for near in get_close_matches(match["given"].lower(), names, n=1):
             line = line.replace(match["rest"], f" (did you mean {names[near]}?){match['rest']}", 1)
     return line

@@ -14,9 +14,11 @@ from envprobe_core.conditions import (
     Names,
     Seeds,
     check_seed,
+    find_policies,
     find_profile,
     find_protocols,
     find_regime,
+    find_worlds,
     is_whole,
     make_condition,
     names,
@@ -53,10 +55,11 @@ def run(
     """Run every combination of what is given, once each, on the same seeds; one row an episode.
 
     Args:
-        worlds: names, as text (`"tooldag graphnav"`) or a sequence; so for the next four.
-        policies: names, or policies that have none in the book (`policies.value_policy` makes such).
+        worlds: names or titles, as text (`"tooldag graphnav"`, `"tools, graphs"`) or a sequence; so for the
+            next four.
+        policies: names or titles, or policies that have none in the book (as of `policies.value_policy`).
         regimes: names.
-        protocols: names, with or without switches turned.
+        protocols: names or titles (`"as written"`), with or without switches turned.
         profiles: names of agent profiles.
         seeds: `FIRST:PAST`, or `default` for each condition's own.
         budgets: probes an episode may spend, one number or several; -1 is the regime's own.
@@ -75,7 +78,6 @@ def run(
     >>> frame.groupby("policy")["accuracy"].mean().round(4).to_dict()
     {'periodic': 0.7315, 'simple': 0.7241}
     """
-    chosen = [one if isinstance(one, Policy) else find_policy(one) for one in names(policies)]
     every = [
         Condition(
             world, policy, regime, protocol, profile, None if budget == OWN else budget,
@@ -83,7 +85,7 @@ def run(
         )
         for protocol, profile, regime, world, policy, budget, threshold in product(
             find_protocols(protocols), map(find_profile, names(profiles)), map(find_regime, names(regimes)),
-            names(worlds), chosen, _several(budgets), _several(thresholds),
+            find_worlds(worlds), find_policies(policies), _several(budgets), _several(thresholds),
         )
     ]  # fmt: skip
     # once each: a policy without a threshold has one condition under all thresholds; `key` joins pairs

@@ -15,12 +15,22 @@ import pandas as pd
 
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.algorithm1 import play_episode
-from envprobe_core.conditions import Condition, Names, Seeds, find_protocols, find_regime, names, read_seeds
+from envprobe_core.conditions import (
+    Condition,
+    Names,
+    Seeds,
+    find_policies,
+    find_protocols,
+    find_regime,
+    find_worlds,
+    names,
+    read_seeds,
+)
 from envprobe_core.engine.batch import Columns, Trajectory
 from envprobe_core.environment import Agent, Environment, NamedPolicy
 from envprobe_core.errors import InputError
 from envprobe_core.experiment import episode_frame, run_conditions
-from envprobe_core.policies import POLICIES, Policy, find_policy
+from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.worlds import WORLDS
 
 MakeAgent = Callable[[Environment], Agent]
@@ -73,13 +83,11 @@ def run_agent(
         raise InputError(f"agent name {called!r} is that of a profile; taken: {', '.join(PROFILES)}")
     profile = AgentProfile(called, assumption="An agent of a reader's own: its errors are its own.")
     conditions = [
-        Condition(
-            world, policy if isinstance(policy, Policy) else find_policy(policy), regime, protocol, profile
-        )
+        Condition(world, policy, regime, protocol, profile)
         for protocol in find_protocols(protocols)
         for regime in map(find_regime, names(regimes))
-        for world in names(worlds)
-        for policy in names(policies)  # type: ignore[arg-type]
+        for world in find_worlds(worlds)
+        for policy in find_policies(policies)
     ]
     return episode_frame(
         conditions, run_conditions(conditions, read_seeds(seeds), work=partial(_measure, make_agent))

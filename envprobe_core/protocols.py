@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args, get_type_hints
 
 from envprobe_core.errors import InputError, look_up
+from envprobe_core.naming import find_name
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,9 @@ RELEASED = Protocol("released", **{switch: accepted[1] for switch, accepted in _
 
 PROTOCOLS: dict[str, Protocol] = {p.name: p for p in (PAPER, OBSERVED, RELEASED)}
 TITLES = {"paper": "as written", "observed": "partial start", "released": "as released"}
-"""How pages call them beside what the paper has *printed*; the ids stay on the command line."""
+"""How pages call them beside what the paper has *printed*; both are accepted wherever one is."""
+NAMES = {name: (title,) for name, title in TITLES.items()}
+"""The same, as `naming` takes it."""
 _NAMED = re.compile(r"(?<![\w=])(?<!as )(paper|observed|released)(?!\w)")
 SWITCHES: tuple[str, ...] = tuple(_CHOICES)
 
@@ -82,13 +85,15 @@ def switch_values(switch: str) -> tuple[str, ...]:
 
 
 def parse_protocol(text: str) -> Protocol:
-    """Read a protocol: a name, or a name with switches turned, as in `paper:clock=stands,end=success`.
+    """Read a protocol: a name or title, or one with switches turned, as in `paper:clock=stands,end=success`.
 
     >>> parse_protocol("paper:clock=stands").clock
     'stands'
+    >>> parse_protocol("as written:clock=stands").name, parse_protocol("Partial start").name
+    ('paper:clock=stands', 'observed')
     """
     name, _, switches = text.partition(":") if isinstance(text, str) else (text, "", "")
-    base = look_up("protocol", name, PROTOCOLS)
+    base = PROTOCOLS[find_name("protocol", name, NAMES)]
     changes: dict[str, str] = {}
     for item in filter(None, switches.split(",")):
         switch, equals, value = item.partition("=")

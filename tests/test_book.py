@@ -84,22 +84,26 @@ def test_search_finds_what_the_paper_prints(browse, html, server, scheme):
 
 
 @pytest.mark.browser
-def test_the_scoreboard_opens_place_by_place(browse, html):
-    page = browse(html.as_uri(), "/executed/scoreboard.html")
-    board = page.locator(".scoreboard").first
-    claims, places = board.locator('tbody th[scope="row"]'), board.locator(".scoreboard-place")
-    assert claims.count() > places.count() > 12
-    assert not any(claim.is_visible() for claim in claims.all())
-    second = places.filter(has_text="Figure 1")
-    told = re.search(r"(\d+) claims", second.inner_text())
-    signs = second.locator("td").first.inner_text()
-    assert sum(map(int, re.findall(r"\d+", signs))) == int(told[1])
-    second.get_by_role("button").press("Enter")
-    assert sum(claim.is_visible() for claim in claims.all()) == int(told[1])
-    page.get_by_role("button", name="open every place").first.click()
-    assert all(claim.is_visible() for claim in claims.all())
-    page.get_by_role("button", name="close every place").first.click()
-    assert not any(claim.is_visible() for claim in claims.all())
+def test_a_reviewer_comes_from_a_printed_number_to_its_claim_its_episode_and_its_section(browse, html):
+    page = browse(html.as_uri(), "/items.html")
+    page.locator(".bd-article a[href*='executed/scoreboard.html']").first.click()
+    page.locator(".review-cell[href='#cell-main-procedural']").nth(1).click()
+    card = page.locator(".review-card")
+    for link in card.locator("a[href]").all():
+        address = link.get_attribute("href")
+        target, _, anchor = address.partition("#")
+        assert (html / "executed" / target).is_file() if target else page.locator(f"#{anchor}").count() == 1
+    seed = card.locator("tr", has_text="as released").locator("a")
+    number = seed.inner_text().removeprefix("seed ")
+    seed.click()
+    told = page.locator(".player-about", has_text=f"seed {number}:")
+    told.wait_for()
+    assert "EnvProbe-Simple and Periodic in S2 under protocol as released" in told.inner_text()
+    page.goto(f"{html.as_uri()}/executed/scoreboard.html?show=reverses&under=paper")
+    claims = page.locator(".scoreboard").first.locator("tbody tr[id]")
+    left = [claim for claim in claims.all() if claim.is_visible()]
+    assert 0 < len(left) < claims.count()
+    assert all("reverses" in claim.locator("td").nth(1).inner_text() for claim in left)
     page.emulate_media(media="print")
     assert all(claim.is_visible() for claim in claims.all())
 

@@ -194,7 +194,9 @@ def test_thresholds_scale_with_the_kept_terms_where_the_protocol_says_so(name, s
 
 
 def test_names_that_are_unknown_or_taken_and_a_readers_own_score():
-    with pytest.raises(InputError, match=r"unknown policy 'simpel'; accepted: no-probe, .*late-mismatch$"):
+    with pytest.raises(
+        InputError, match=r"unknown policy 'simpel'; accepted: no-probe, .*late-mismatch \(Late mismatch\)$"
+    ):
         find_policy("simpel")
     with pytest.raises(InputError, match=r"policy name 'cd' is taken; taken names: no-probe, "):
         custom_policy("cd", lambda seen: seen.c)

@@ -89,7 +89,11 @@ NO_FRAME, WHOLE = "is no frame, as `run` gives", "is not a whole number in 0.."
         (run, {"policies": ""}, "run: nothing to run; give at least one of worlds"),
         *((run, {name: []}, "run: nothing to run") for name in ("worlds", "budgets")),
         *((run, {"policies": odd}, f"{odd} stands where names do") for odd in (3, None)),
-        (run, {"worlds": "moon"}, "unknown world 'moon'; accepted: tooldag, objectstate, graphnav"),
+        (
+            run,
+            {"worlds": "moon"},
+            "unknown world 'moon'; accepted: tooldag (ToolDAGWorld or tools or tool world), objectstate",
+        ),
         *((run, {"worlds": [name]}, f"unknown world {name!r}; accepted") for name in (3, None, ["tooldag"])),
         *((run, {"protocols": [name]}, f"unknown protocol {name!r}; accepted") for name in (3, None, [])),
         (run, {"regimes": "S9"}, "unknown regime 'S9'; accepted: S1, S2"),

@@ -151,10 +151,13 @@ def write_words(app: Sphinx, exception: Exception | None) -> None:
 
 
 def add_items(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
-    """Give the page's template the names of its items, and the search page its words."""
+    """Give the page's template the names of its items, and a page the scripts that it needs."""
     context["paper_items"] = list(items_of_pages(app.env).get(pagename, ()))
     if pagename == "search":
         app.add_js_file(WORDS, loading_method="defer", priority=400)
+    if '<div class="review"' in context.get("body", ""):  # see `envprobe_book.pages.review`
+        app.add_js_file("review.js", loading_method="defer")
+        app.add_css_file("review.css")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -194,44 +194,6 @@ function hideRows(rows, hidden) {
   });
 })();
 
-// The scoreboard shows a line for each place of the paper, with its verdicts counted; a click opens the place's claims.
-(() => {
-  function tally(rows, column) {
-    const counts = new Map();
-    for (const row of rows) {
-      const sign = row.cells[column]?.querySelector(".verdict")?.textContent.trim()[0];
-      if (sign) counts.set(sign, (counts.get(sign) ?? 0) + 1);
-    }
-    return [...counts].sort((a, b) => b[1] - a[1]).map(([sign, count]) => `${sign}\u00A0${count}`).join("  ");
-  }
-
-  function fold(head, rows) {
-    const place = head.cells[0];
-    place.colSpan = 2;
-    for (let column = 2; column < rows[0].cells.length; column++) head.insertCell().textContent = tally(rows, column);
-    const button = document.createElement("button");
-    button.append(...place.childNodes, ` · ${rows.length} ${rows.length === 1 ? "claim" : "claims"}`);
-    place.append(button);
-    return folding(button, (open) => hideRows(rows, !open));
-  }
-
-  for (const board of document.querySelectorAll(".bd-article .scoreboard")) {
-    const places = [];
-    for (const row of board.querySelectorAll("tbody tr")) {
-      if (row.matches(".scoreboard-place")) places.push([row, []]);
-      else places.at(-1)[1].push(row);
-    }
-    const folded = places.map(([head, rows]) => fold(head, rows));
-    const all = document.createElement("button");
-    all.className = "all-rows";
-    folding(all, (open) => {
-      all.textContent = open ? "close every place" : "open every place";
-      folded.forEach((set) => set(open));
-    });
-    board.after(all);
-  }
-})();
-
 // A link to a definition opens what is folded there.
 (() => {
   function open() {

@@ -29,6 +29,8 @@ def __getattr__(name: str) -> Any:
 
 
 if sys.modules.get("IPython"):  # a notebook's kernel, perhaps: its parameters are checked before it goes on
+    from envprobe_book.pages.frames import show_titles
     from envprobe_book.reproduce.declared import check_this_notebook
 
     check_this_notebook()
+    show_titles()

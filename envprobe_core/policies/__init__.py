@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from envprobe_core.errors import InputError, look_up
+from envprobe_core.errors import InputError
+from envprobe_core.naming import find_name
 from envprobe_core.policies import rules
 from envprobe_core.policies.custom import Score
 from envprobe_core.policies.rules import Rule
@@ -120,6 +121,10 @@ OF_THE_PAPER: dict[str, Policy] = {
 """The paper's policies, its ablations and the placebos: all but VoI and what a sceptic sets beside it."""
 
 
+NAMES: dict[str, tuple[str, ...]] = {name: (policy.title,) for name, policy in POLICIES.items()}
+"""Names and titles, as `naming` takes them."""
+
+
 def custom_policy(name: str, score: Score, title: str | None = None) -> Policy:
     """Make a policy of a reader's own score function, from a view to an array [field], and the usual gate.
 
@@ -157,9 +162,11 @@ def weighted_policy(name: str, title: str, weights: Sequence[float]) -> Policy:
 
 
 def find_policy(name: str) -> Policy:
-    """The policy of a name; an unknown one is refused with the known.
+    """The policy of a name or title; an unknown one is refused with the known.
 
     >>> find_policy("cd").terms
     ('c', 'd')
+    >>> find_policy("EnvProbe-Simple").name
+    'simple'
     """
-    return look_up("policy", name, POLICIES)
+    return POLICIES[find_name("policy", name, NAMES)]

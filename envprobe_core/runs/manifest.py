@@ -24,8 +24,10 @@ from envprobe_core.agents.model import ModelAgent
 from envprobe_core.conditions import Condition, Seeds, make_condition, parse_seeds
 from envprobe_core.errors import InputError, first_fault
 from envprobe_core.files import atomic_write, read_whole
+from envprobe_core.policies import find_policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sources import engine_sha256, package_versions
+from envprobe_core.worlds import find_world
 
 MANIFEST, EPISODES = "manifest.json", "episodes.parquet"
 FORMAT = "envprobe-run/3"
@@ -53,8 +55,8 @@ class RunInputs:
     def __post_init__(self) -> None:
         """Bring names, numbers and seeds into their form."""
         form = {
-            "worlds": list(dict.fromkeys(self.worlds)),
-            "policies": list(dict.fromkeys(self.policies)),
+            "worlds": list(dict.fromkeys(map(find_world, self.worlds))),
+            "policies": list(dict.fromkeys(find_policy(name).name for name in self.policies)),
             "protocols": list(dict.fromkeys(parse_protocol(text).name for text in self.protocols)),
             "threshold": None if self.threshold is None else float(self.threshold),
             "seeds": None if self.seeds is None else seed_ranges(np.sort(parse_seeds(self.seeds))),

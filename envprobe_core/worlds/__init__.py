@@ -29,7 +29,8 @@ from types import ModuleType
 from typing import Any
 
 from envprobe_core.engine.numba_support import ByWorld, inline
-from envprobe_core.errors import InputError, look_up
+from envprobe_core.errors import InputError
+from envprobe_core.naming import find_name
 from envprobe_core.protocols import PAPER, Protocol
 from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.worlds import base, graphnav, objectstate, tooldag
@@ -40,6 +41,21 @@ WORLDS: dict[str, str] = {module.NAME: module.TITLE for module in OF_THE_PAPER}
 """Names and printed titles of the paper's worlds, which experiments run by default."""
 MODULES: dict[str, ModuleType] = {}
 """Every registered world's module by its name, the paper's first."""
+_IN_TEXT = {"tooldag": ("tools", "tool world"), "objectstate": ("rooms",), "graphnav": ("graphs",)}
+
+
+def world_titles() -> dict[str, tuple[str, ...]]:
+    """Names, titles and words in text of the registered worlds, as `naming` takes them."""
+    return {name: (module.TITLE, *_IN_TEXT.get(name, ())) for name, module in MODULES.items()}
+
+
+def find_world(name: str) -> str:
+    """The name of the world that a name or title stands for; an unknown one is refused with the known.
+
+    >>> find_world("ToolDAGWorld"), find_world("rooms")
+    ('tooldag', 'objectstate')
+    """
+    return name if isinstance(name, str) and name in MODULES else find_name("world", name, world_titles())
 
 
 @cache
@@ -49,7 +65,7 @@ def make_world(name: str, regime: Regime, protocol: Protocol) -> World:
     >>> make_world("tooldag", REGIMES["S2"], PAPER).fields
     27
     """
-    return look_up("world", name, MODULES).describe(regime, protocol)
+    return MODULES[find_world(name)].describe(regime, protocol)
 
 
 def kind_of(name: str) -> Any:

@@ -28,7 +28,7 @@ import pandas as pd
 
 from envprobe_book.claims import UNITS, Claim, Comparison, claims_by_id, load_claims
 from envprobe_core.comparing import MIN_UNITS, NotTestable, PairedEpisodes, Sample
-from envprobe_core.conditions import Names, names
+from envprobe_core.conditions import Names, find_protocols
 from envprobe_core.errors import InputError, look_up, require
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS
@@ -315,7 +315,7 @@ def judge(
         held = set(frame["protocol"])
         protocols = [*(p for p in PROTOCOLS if p in held), *sorted(held - set(PROTOCOLS))]
     else:
-        protocols = names(protocols)
+        protocols = [protocol.name for protocol in find_protocols(protocols)]
     views = {name: PairedEpisodes.of(frame, protocol=name, profile=profile)[0][1] for name in protocols}
     rows = [
         _judge(claim, episodes, profile, resamples) | {"protocol": protocol}

@@ -18,10 +18,11 @@ from envprobe_core.comparing import summarize
 from envprobe_core.conditions import (
     Condition,
     Names,
+    find_policies,
     find_profile,
     find_protocols,
     find_regime,
-    names,
+    find_worlds,
     parse_seeds,
 )
 from envprobe_core.engine.batch import simulate_logged
@@ -95,11 +96,11 @@ def compete(
             f"{len(shared)} seeds are both design and held-out, the first {shared[0]}: held-out seeds "
             f"must be new; design is {seeds}, held-out {held_out}"
         )
-    others = [find_policy(name) for name in dict.fromkeys((*names(rivals), *REFERENCES.values()))]
+    others = list(dict.fromkeys((*find_policies(rivals), *map(find_policy, REFERENCES.values()))))
     cells = [
         Condition(world, one, find_regime(regime), protocol, find_profile(profile), budget)
         for protocol in find_protocols(protocols)
-        for world in names(worlds)
+        for world in find_worlds(worlds)
         for one in (*mine, *others)
     ]
     if not cells:

@@ -18,6 +18,7 @@ from envprobe_core.comparing import MIN_UNITS, SHARE, STRATA, columns_read, meas
 from envprobe_core.conditions import Condition, read_seeds
 from envprobe_core.engine.batch import Columns, simulate, simulate_logged
 from envprobe_core.policies import find_policy
+from envprobe_core.protocols import parse_protocol
 from envprobe_core.statistics import (
     RESAMPLES,
     bootstrap_means,
@@ -27,6 +28,7 @@ from envprobe_core.statistics import (
     percentile_interval,
     wilson,
 )
+from envprobe_core.worlds import find_world
 from envprobe_core.worlds.base import Floats, Ints
 
 Plain = Mapping[str, Any]
@@ -72,7 +74,17 @@ class Estimate:
 
 def _worlds(given: str | Iterable[str]) -> tuple[str, ...]:
     """The worlds of a stratum's name, of one world's, or of several."""
-    return STRATA.get(given, (given,)) if isinstance(given, str) else tuple(given)
+    if isinstance(given, str) and given in STRATA:
+        return STRATA[given]
+    return tuple(map(find_world, [given] if isinstance(given, str) else given))
+
+
+def _arm(policy: str, own: Plain) -> dict[str, Any]:
+    """An arm as the page has it: names where titles are given."""
+    named = {"policy": find_policy(policy).name, **own}
+    if "protocol" in own:
+        named["protocol"] = parse_protocol(own["protocol"]).name
+    return named
 
 
 def mean(
@@ -84,7 +96,7 @@ def mean(
     ('tooldag',)
     """
     ordered = tuple(sorted(_worlds(worlds)))  # as `summarize` resamples them
-    return Estimate("mean", measure, ({"policy": policy, **own},), ordered)
+    return Estimate("mean", measure, (_arm(policy, own),), ordered)
 
 
 def gain(
@@ -94,10 +106,10 @@ def gain(
 
     >>> gain("simple", "periodic", protocol="released").scale
     100.0
+    >>> gain("EnvProbe-Simple", "Periodic", worlds="tools", protocol="as written").arms[0]
+    {'policy': 'simple', 'protocol': 'paper'}
     """
-    return Estimate(
-        "gain", measure, tuple({"policy": one, **own} for one in (arm, reference)), _worlds(worlds)
-    )
+    return Estimate("gain", measure, tuple(_arm(one, own) for one in (arm, reference)), _worlds(worlds))
 
 
 def shift(arm: str, reference: str, after: Plain, before: Plain, **named: Any) -> Estimate:
@@ -118,7 +130,7 @@ def track(
     >>> track("simple", "tooldag", protocol="paper").statistic
     'track'
     """
-    return Estimate("track", measure, ({"policy": policy, **own},), _worlds(worlds))
+    return Estimate("track", measure, (_arm(policy, own),), _worlds(worlds))
 
 
 def fixed(value: float, low: float = math.nan, high: float = math.nan) -> Estimate:

@@ -16,7 +16,7 @@
 (() => {
   "use strict";
 
-  const { engine, estimates, bar, answering, plotted, plot: makePlot, dom: { element, say, KEEPS_KEYS } } = globalThis.EnvProbe;
+  const { engine, estimates, bar, answering, plotted, plot: makePlot, dom: { element, say, nameOf, KEEPS_KEYS } } = globalThis.EnvProbe;
   const RESAMPLES = 10_000;
   const FEWEST = 10, MOST = 5_000, LAST = 10_000_000; // seeds of a policy, and the last one
   const POOL = "pool";
@@ -31,7 +31,8 @@
   // {name, switches} of a protocol's text; undefined where it means none.
   function protocolOf(text) {
     try {
-      return { name: text.split(":", 1)[0], switches: engine.protocol(text) };
+      const [told, ...turned] = text.split(":"), name = nameOf(told, engine.names().titles.protocol);
+      return { name, switches: engine.protocol([name, ...turned].join(":")) };
     } catch {
       return undefined;
     }
@@ -72,14 +73,16 @@
   }
 
   const accepted = (read) => (text) => (read(text) === undefined ? undefined : text);
-  const named = (known) => (text) => (Object.hasOwn(known(), text) ? text : undefined);
-  const policies = () => engine.names().policies;
+  const named = (kind) => (text) => nameOf(text, engine.names().titles[kind]);
 
   const readers = {
-    world: (text) => (text === POOL ? text : named(() => engine.names().worlds)(text)),
-    protocol: accepted(protocolOf),
-    policies: (text) => (listed(text).length && listed(text).every((name) => Object.hasOwn(policies(), name)) ? text : undefined),
-    reference: named(policies),
+    world: (text) => (text === POOL ? text : named("world")(text)),
+    protocol: (text) => protocolOf(text) && protocolText(protocolOf(text)),
+    policies: (text) => {
+      const names = listed(text).map(named("policy"));
+      return names.length && names.every(Boolean) ? names.join(",") : undefined;
+    },
+    reference: named("policy"),
     mutation_rate: (text) => bar.numberIn(text, 0, 1, false),
     habits: accepted(habitsOf),
     seeds: accepted(seedsOf),

@@ -15,11 +15,12 @@ from envprobe_book.live_figures.scripts import lab_widget
 from envprobe_book.pages.figures import POLICY_STYLES, policy_title
 from envprobe_book.pages.markup import script_json
 from envprobe_core.comparing import STRATA
-from envprobe_core.conditions import find_profile, find_regime, names, parse_seeds
-from envprobe_core.errors import InputError, look_up
-from envprobe_core.policies import POLICIES, THRESHOLD
+from envprobe_core.conditions import find_policies, find_profile, find_regime, parse_seeds
+from envprobe_core.errors import InputError
+from envprobe_core.naming import find_name
+from envprobe_core.policies import POLICIES, THRESHOLD, find_policy
 from envprobe_core.protocols import PROTOCOLS, in_words, parse_protocol
-from envprobe_core.worlds import WORLDS
+from envprobe_core.worlds import WORLDS, world_titles
 
 POOL = "pool"
 VIEWS = (*WORLDS, POOL)
@@ -98,11 +99,9 @@ def explorer(
     >>> explorer("pool", "periodic simple").start["policies"]
     'periodic,simple'
     """
-    if world not in VIEWS:
-        raise InputError(f"unknown world {world!r}; accepted: {', '.join(VIEWS)}")
-    compared = names(policies) if isinstance(policies, str) else list(policies)
-    for name in (*compared, reference):
-        look_up("policy", name, POLICIES)
+    world = find_name("world", world, {name: world_titles().get(name, ()) for name in VIEWS})
+    compared = [policy.name for policy in find_policies(policies)]
+    reference = find_policy(reference).name
     given = parse_seeds(seeds)
     first, past = int(given[0]), int(given[-1]) + 1
     if past - first != len(given) or not FEWEST <= len(given) <= MOST:

@@ -18,7 +18,7 @@ SCRIPT, STYLES = "page-live.js", ("live.css", "bar.css", "explorer.css")
 """What a page with a live figure loads, after the engine."""
 
 
-TOOLS = "SVG", "element", "say", "KEEPS_KEYS", "OUTLINES"
+TOOLS = "SVG", "element", "say", "KEEPS_KEYS", "OUTLINES", "nameOf"
 """What live figures take of the widgets' `shared.js`."""
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from envprobe_book.page_engine.settings import HABITS, LEVELS, WEIGHTS, params_for
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.conditions import LARGEST_SEED, Condition
+from envprobe_core.conditions import LARGEST_SEED, Condition, titles
 from envprobe_core.engine import batch, records
 from envprobe_core.policies import POLICIES, THRESHOLD
 from envprobe_core.protocols import PROTOCOLS, SWITCHES, parse_protocol, switch_values, turned
@@ -196,6 +196,7 @@ def common() -> dict[str, Any]:
     profiles = {name: {habit: getattr(one, habit) for habit in HABITS} for name, one in PROFILES.items()}
     return {
         "worlds": WORLDS,
+        "titles": titles(),
         "knobs": KNOBS,
         "own": OWN,
         "regimes": regimes,

@@ -83,7 +83,7 @@ class Parameter:
         return self.check(value, text)
 
     def check(self, value: object, text: str | None = None) -> Value:
-        """A value if it is of the parameter's type and its rule accepts it.
+        """A value if it is of the parameter's type and its rule accepts it; titles in it as their names.
 
         Args:
             value: as a notebook's cell has it.
@@ -101,7 +101,7 @@ class Parameter:
             fits = not isinstance(value, str) and low <= value <= high
         elif self.accepts.split()[0].strip(",") in VOCABULARIES:
             try:
-                check_words(self.accepts, str(value))
+                value = check_words(self.accepts, str(value))
             except InputError as error:
                 raise InputError(f"parameter {self.name} of {self.where}: {error}") from None
             fits = True
@@ -161,19 +161,31 @@ def resolve(declared: Mapping[str, Parameter], given: Mapping[str, str]) -> dict
     }
 
 
-def check_words(rule: str, text: str) -> None:
-    """Check a text by a rule of `VOCABULARIES`; an `InputError` says what is wrong with it."""
+def check_words(rule: str, text: str) -> str:
+    """A text that a rule of `VOCABULARIES` accepts, with names where it has titles.
+
+    An `InputError` says what is wrong with it.
+
+    >>> check_words("protocols", "as written, partial start")
+    'paper observed'
+    """
     from envprobe_book.analyses.small_worlds import can_be_solved
     from envprobe_core import conditions  # which takes a second
 
-    readers = {"policies": conditions.find_policy, "protocols": conditions.parse_protocol}
-    readers["worlds"] = lambda name: look_up("world", name, conditions.WORLDS)
+    readers = {
+        "policies": conditions.find_policies, "protocols": conditions.find_protocols,
+        "worlds": conditions.find_worlds,
+    }  # fmt: skip
     one_with = {"answers as in paper": lambda one: one.answer == "delivered"}
     one_with["an optimum as in paper"] = can_be_solved
     kind, _, wanted = rule.partition(", one with ")
     if kind in readers:
-        if not any(map(one_with.get(wanted, bool), conditions.names(text, readers[kind]))):
+        found = readers[kind](text)
+        if not any(map(one_with.get(wanted, bool), found)):
             raise InputError(f"{text!r} given; accepted: {rule}")
+        names = [getattr(one, "name", one) for one in found]
+        # what is right already stays as it was written, so that the same values give the same digest
+        return text if conditions.split_names(text) == names else " ".join(names)
     elif rule == "replay":
         from envprobe_core.llm.running import find_replay
         from envprobe_core.llm.store import read_replay
@@ -185,6 +197,7 @@ def check_words(rule: str, text: str) -> None:
         seeds, outside = conditions.parse_seeds(text), rule.partition(" outside ")[2]
         if outside and (taken := {*seeds.tolist()} & {*conditions.parse_seeds(outside).tolist()}):
             raise InputError(f"{text!r} has seed {min(taken)}; accepted: seeds outside {outside}")
+    return text
 
 
 # --- notebooks --------------------------------------------------------------------------------

@@ -667,11 +667,16 @@ function addressOf(pair, step) {
 // What an address leads to: {key, setting, step}, or null; `whole` if it says all of the setting.
 function readAddress(address, lexicon) {
   const given = new URLSearchParams(new URL(address).hash.slice(1));
-  const key = given.get("episode");
-  const [, world, protocol, seed] = /^([^-]+)-(.*)-(\d+)$/.exec(key ?? "") ?? [];
-  if (!Object.hasOwn(lexicon.worlds, world)) return null;
+  const { titles } = lexicon;
+  const [, place, rules, seed] = /^([^-]+)-(.*)-(\d+)$/.exec(given.get("episode") ?? "") ?? [];
+  const world = place && nameOf(place, titles.world);
+  if (!world) return null;
+  const [rule, ...turned] = rules.split(":");
+  const protocol = [nameOf(rule, titles.protocol) ?? rule, ...turned].join(":");
+  const key = `${world}-${protocol}-${seed}`;
   const number = (name) => (given.has(name) ? Number(given.get(name)) : null);
-  const policies = (given.get("policies") ?? "").split(" ");
+  const told = given.get("policies") ?? ""; // titles may have blanks, and then commas divide them
+  const policies = told.split(told.includes(",") ? "," : " ").map((one) => nameOf(one, titles.policy) ?? one);
   const setting = {
     world, protocol, seed: numberIn(seed, "seed", { whole: true }), policies,
     regime: given.get("regime") ?? "S2", profile: given.get("profile") ?? "typical",

@@ -19,14 +19,14 @@ from envprobe_book.pages.timeline import OUTCOMES, SAID, record_run, word
 from envprobe_book.plans import members
 from envprobe_book.widgets.host import Widget
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.conditions import Condition, check_seed, find_profile, find_regime
+from envprobe_core.conditions import Condition, check_seed, find_profile, find_regime, titles
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.scoring import COLLAPSE
-from envprobe_core.errors import look_up
-from envprobe_core.policies import POLICIES, Policy
+from envprobe_core.naming import find_name
+from envprobe_core.policies import NAMES, POLICIES, Policy
 from envprobe_core.protocols import PROTOCOLS, TITLES, in_words, parse_protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.worlds import World, make_world
+from envprobe_core.worlds import World, find_world, make_world
 
 PAIR = ("simple", "periodic")
 SAID_OF_PAIRS = {
@@ -72,9 +72,11 @@ def record_pair(
     """
     check_seed(seed)
     known = POLICIES | {policy.name: policy for policy in own}
+    own_titles = NAMES | {policy.name: (policy.title,) for policy in own}
+    world = find_world(world)
     level, rules, agent = find_regime(regime), parse_protocol(protocol), find_profile(profile)
     seen = []
-    for policy in (look_up("policy", name, known) for name in policies):
+    for policy in (known[find_name("policy", name, own_titles)] for name in policies):
         gate = threshold if policy.has_threshold else None
         condition = Condition(world, policy, level, rules, agent, budget, gate)
         seen.append(witness(condition, np.array([seed], dtype=np.int64)))
@@ -254,7 +256,8 @@ def lexicon() -> dict[str, Any]:
     """What a page must know to make episodes as `record_pair` does, beside what its engine knows.
 
     Returns:
-        `said`, sentences to be filled in; `worlds` and `protocols`, their titles; `policies`, of each its
+        `said`, sentences to be filled in; `worlds` and `protocols`, their titles; `titles`, all that an
+        address may have for a name; `policies`, of each its
         `title`, the `terms` of its score (None: it has no threshold), whether it is `answered`, and what it
         `replays`; `frames` of `make_frame`, and `frame_of`, which of them a world has in a regime.
     """
@@ -271,6 +274,7 @@ def lexicon() -> dict[str, Any]:
         "said": SAID | SAID_OF_PAIRS,
         "worlds": WORLD_TITLES,
         "protocols": TITLES,
+        "titles": titles(),
         "policies": {
             name: {part: getattr(policy, part) for part in told} for name, policy in POLICIES.items()
         },

@@ -40,6 +40,14 @@ function freshId(stem) {
   return `${stem}-${names}`;
 }
 
+// The name that a name or a title stands for, in upper or lower case; undefined where it stands for none.
+// `titles` has of each name those that pages print, as Python's `naming` takes them.
+function nameOf(text, titles) {
+  const folded = (one) => one.replace(/\s+/g, " ").replace(/[\u2011\u2212]/g, "-").trim().toLowerCase();
+  if (Object.hasOwn(titles, text)) return text;
+  return Object.keys(titles).find((name) => [name, ...titles[name]].some((one) => folded(one) === folded(text)));
+}
+
 // JupyterLab takes arrow keys for itself unless the control says otherwise.
 const KEEPS_KEYS = { "data-lm-suppress-shortcuts": "true" };
 

@@ -1,0 +1,165 @@
+// The paper's tables and the list of claims: a number says beside itself what its link leads to, and a filter
+// hides what a reader has not asked for. What is asked stands in the address: ?show=reverses,holds&under=paper
+//
+// Without this script the tables are plain, and a link opens the fold below its table.
+(() => {
+  "use strict";
+
+  const page = document.querySelector(".bd-article"), review = page?.querySelector(".review");
+  if (!review) return;
+
+  const make = (tag, attributes = {}, ...content) => {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    made.append(...content);
+    return made;
+  };
+
+  // the card beside a number
+
+  const card = make("div", { class: "review-card", role: "region", "aria-label": "About this number", tabindex: "-1" });
+  card.hidden = true;
+  review.append(card);
+  let owner = null, isPinned = false, isReturning = false, leaving = 0;
+
+  const noteOf = (link) => document.getElementById(link.hash.slice(1));
+
+  function show(link, pin = false) {
+    clearTimeout(leaving);
+    if (isPinned && !pin) return;
+    if (owner !== link) {
+      owner?.classList.remove("review-open");
+      owner = link;
+      link.classList.add("review-open");
+      const close = make("button", { type: "button", class: "review-close", "aria-label": "Close" }, "×");
+      close.addEventListener("click", hide);
+      card.replaceChildren(close, ...[...noteOf(link).childNodes].map((node) => node.cloneNode(true)));
+      card.hidden = false;
+      const frame = review.getBoundingClientRect(), at = link.getBoundingClientRect();
+      const left = Math.min(at.left - frame.left, review.clientWidth - card.offsetWidth);
+      card.style.left = `${Math.max(0, left)}px`;
+      card.style.top = `${at.bottom - frame.top + 4}px`;
+    }
+    isPinned = pin;
+    card.classList.toggle("review-pinned", pin);
+  }
+
+  function hide() {
+    if (card.hidden) return;
+    const back = card.contains(document.activeElement) ? owner : null;
+    owner.classList.remove("review-open");
+    card.hidden = true;
+    [owner, isPinned] = [null, false];
+    isReturning = true; // what has just been closed stays so
+    back?.focus({ preventScroll: true });
+    isReturning = false;
+  }
+
+  function hideSoon() {
+    clearTimeout(leaving);
+    if (!isPinned) leaving = setTimeout(hide, 250); // the pointer may be on its way to the card
+  }
+
+  const linkAt = (event) => event.target.closest?.(".review-cell");
+  review.addEventListener("pointerover", (event) => {
+    if (event.pointerType !== "touch" && linkAt(event)) show(linkAt(event));
+    else if (card.contains(event.target)) clearTimeout(leaving);
+  });
+  review.addEventListener("pointerout", (event) => (linkAt(event) || card.contains(event.target)) && hideSoon());
+  review.addEventListener("focusin", (event) => linkAt(event) && !isReturning && show(linkAt(event)));
+  review.addEventListener("focusout", (event) => !card.contains(event.relatedTarget) && linkAt(event) && hideSoon());
+  review.addEventListener("click", (event) => {
+    const link = linkAt(event);
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    show(link, true);
+    history.replaceState(history.state, "", link.hash);
+    card.focus({ preventScroll: true });
+  });
+  document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+  document.addEventListener("pointerdown", (event) => {
+    if (isPinned && !card.contains(event.target) && !linkAt(event)) hide();
+  });
+
+  function follow() {
+    const link = location.hash.startsWith("#cell-") && review.querySelector(`.review-cell[href="${CSS.escape(location.hash).replace("\\#", "#")}"]`);
+    if (!link) return;
+    noteOf(link).closest("details").open = false; // which the browser has opened on its own
+    link.scrollIntoView({ block: "center" });
+    show(link, true);
+  }
+
+  // the filter
+
+  const rows = [...page.querySelectorAll("[data-verdicts]")].map((element) => ({ element, verdicts: JSON.parse(element.dataset.verdicts) }));
+  const protocols = JSON.parse(review.dataset.protocols), verdicts = JSON.parse(review.dataset.order);
+  const asked = new URLSearchParams(location.search);
+  const chosen = new Set((asked.get("show") ?? "").split(",").filter((name) => verdicts.includes(name)));
+  let under = Object.hasOwn(protocols, asked.get("under")) ? asked.get("under") : "";
+
+  const ownVerdicts = ({ verdicts: own }) => (under ? [own[under]] : Object.keys(protocols).map((name) => own[name])).filter(Boolean);
+  const isAsked = (row) => !chosen.size || ownVerdicts(row).some((verdict) => chosen.has(verdict));
+  const cells = rows.filter(({ element }) => element.matches(".review-cell"));
+  const claims = rows.filter(({ element }) => element.matches("tr[id]")); // those of the first agent
+
+  const said = make("p", { class: "review-count", role: "status" });
+  const chips = verdicts.map((verdict) => {
+    const chip = make("button", { type: "button", class: "review-chip", "data-verdict": verdict });
+    chip.addEventListener("click", () => {
+      if (!chosen.delete(verdict)) chosen.add(verdict);
+      apply();
+    });
+    return chip;
+  });
+  const select = make("select", { "aria-label": "Under which protocol" }, make("option", { value: "" }, "under any protocol"),
+    ...Object.entries(protocols).map(([name, title]) => make("option", { value: name }, title)));
+  select.value = under;
+  select.addEventListener("change", () => {
+    under = select.value;
+    apply();
+  });
+  const all = make("button", { type: "button", class: "review-chip review-all" }, "show all");
+  all.addEventListener("click", () => {
+    chosen.clear();
+    apply();
+  });
+  const filter = make("div", { class: "review-filter", role: "group", "aria-label": "Show only numbers and claims with these verdicts" }, ...chips, select, all, said);
+
+  function apply() {
+    hide();
+    for (const chip of chips) {
+      const { verdict } = chip.dataset, count = claims.filter((row) => ownVerdicts(row).includes(verdict)).length;
+      chip.setAttribute("aria-pressed", String(chosen.has(verdict)));
+      chip.hidden = count === 0 && !chosen.has(verdict);
+      chip.replaceChildren(`${review.dataset.signs[verdicts.indexOf(verdict)]} ${verdict} `, make("span", { class: "review-number" }, String(count)));
+    }
+    all.hidden = !chosen.size;
+    for (const row of rows) row.element.classList.toggle("review-off", !isAsked(row));
+    const isEmpty = (line) => chosen.size > 0 && [...line.querySelectorAll(".review-cell")].every((cell) => cell.matches(".review-off"));
+    for (const line of review.querySelectorAll(".review-table tbody tr")) line.classList.toggle("review-off", isEmpty(line));
+    for (const part of review.querySelectorAll(".review-part")) part.classList.toggle("review-off", isEmpty(part));
+    for (const board of page.querySelectorAll(".scoreboard tbody")) {
+      let head = null;
+      for (const row of board.rows) {
+        if (row.matches(".scoreboard-place")) {
+          head = row;
+          head.classList.toggle("review-off", chosen.size > 0);
+        } else if (head && !row.matches(".review-off")) head.classList.remove("review-off");
+      }
+    }
+    const left = (list) => list.filter(isAsked).length;
+    said.textContent = chosen.size ? `${left(claims)} of ${claims.length} claims, ${left(cells)} of ${cells.length} printed numbers` : `${claims.length} claims, ${cells.length} printed numbers`;
+    const url = new URL(location.href);
+    if (chosen.size) url.searchParams.set("show", verdicts.filter((verdict) => chosen.has(verdict)).join(","));
+    else url.searchParams.delete("show");
+    if (under) url.searchParams.set("under", under);
+    else url.searchParams.delete("under");
+    url.search = url.search.replaceAll("%2C", ",");
+    if (url.href !== location.href) history.replaceState(history.state, "", url.href);
+  }
+
+  review.prepend(filter);
+  apply();
+  addEventListener("load", () => setTimeout(follow));
+  addEventListener("hashchange", follow);
+})();

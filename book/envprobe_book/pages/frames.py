@@ -1,0 +1,91 @@
+"""Frames as pages print them: titles in place of names, and protocols in one order.
+
+A frame itself holds names, which code compares; only what a page prints of it has titles.
+"""
+
+import os
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from envprobe_core.ledger import ENVIRONMENT
+from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import PROTOCOLS, in_words
+from envprobe_core.worlds import WORLDS
+
+_TITLES = WORLDS | {name: policy.title for name, policy in POLICIES.items()}
+_ORDER = {name: place for place, name in enumerate(PROTOCOLS)}
+
+
+def titled_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame with titles where rows, columns or values are names of worlds, policies and protocols.
+
+    Names are replaced where all values of a column or a level are such. Rows and columns that go by protocol
+    come in the order of `PROTOCOLS`, within what stands before it.
+
+    >>> titled_frame(pd.DataFrame({"n": [1, 2]}, index=["released", "paper"]))
+                 n
+    as written   2
+    as released  1
+    """
+    shown = frame.copy()
+    shown = shown.iloc[_order(shown.index), _order(shown.columns)]
+    shown.index, shown.columns = _titled_index(shown.index), _titled_index(shown.columns)
+    for place in range(shown.shape[1]):
+        own = shown.iloc[:, place]
+        if len(own) and all(map(_is_name, own)):
+            shown.isetitem(place, [_title(one) for one in own])
+    return shown
+
+
+def titled_series(series: pd.Series) -> pd.Series:
+    """A series likewise.
+
+    >>> titled_series(pd.Series({"observed": 1, "paper": 2})).index.tolist()
+    ['as written', 'partial start']
+    """
+    shown = series.iloc[_order(series.index)]
+    return shown.set_axis(_titled_index(shown.index))
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and (value in _TITLES or value.partition(":")[0] in PROTOCOLS)
+
+
+def _title(value: str) -> str:
+    return _TITLES[value] if value in _TITLES else in_words(value)
+
+
+def _titled_index(index: pd.Index) -> pd.Index:
+    if isinstance(index, pd.MultiIndex):
+        levels = [_titled_index(index.get_level_values(place)) for place in range(index.nlevels)]
+        return pd.MultiIndex.from_arrays(levels, names=index.names)
+    if len(index) and all(map(_is_name, index)):
+        return pd.Index([_title(one) for one in index], name=index.name)
+    return index
+
+
+def _order(index: pd.Index) -> np.ndarray:
+    """The places of an index's entries, those of one protocol after another's, within what stands before."""
+    levels = [index.get_level_values(place) for place in range(index.nlevels)]
+    keys = []
+    for level in levels:
+        if len(level) and all(isinstance(one, str) and one.partition(":")[0] in _ORDER for one in level):
+            keys.append([_ORDER[one.partition(":")[0]] for one in level])
+            return np.lexsort(keys[::-1])
+        keys.append(pd.factorize(level)[0].tolist())
+    return np.arange(len(index))
+
+
+def show_titles() -> None:
+    """Let a notebook that makes a page print titles; nothing happens elsewhere."""
+    from IPython import get_ipython
+
+    shell: Any = get_ipython()
+    if shell is None or ENVIRONMENT not in os.environ:
+        return
+    formatters = shell.display_formatter.formatters
+    formatters["text/html"].for_type(pd.DataFrame, lambda frame: titled_frame(frame)._repr_html_())
+    formatters["text/plain"].for_type(pd.DataFrame, lambda frame, out, _: out.text(repr(titled_frame(frame))))
+    formatters["text/plain"].for_type(pd.Series, lambda own, out, _: out.text(repr(titled_series(own))))
