@@ -1,4 +1,7 @@
-"""The engine in a page, in Chromium: the same bits as in Python, for frozen and for random conditions."""
+"""The engine in a page: the same bits as in Python, for frozen and for random conditions.
+
+In Chromium, and what it computes also in Firefox where there is one.
+"""
 
 import base64
 import gzip
@@ -20,6 +23,7 @@ from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sources import ROOT
 from envprobe_core.worlds import WORLDS
+from firefox import FIREFOX, firefox
 from golden.cells import MEASURED, RECORDED, digest, read_cell, read_episodes, read_rows
 
 pytestmark = pytest.mark.browser
@@ -37,8 +41,8 @@ RUN = """async ({conditions, seeds, logs}) => {
   const found = await EnvProbe.engine.run(conditions, {each: seeds.map((own) => own.map(BigInt))}, {logs});
   return found.map(({logs, ...columns}) => ({
     columns: Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, pack(values)])),
-    logs: logs && Object.fromEntries(
-      Object.entries(logs).map(([name, {values, shape}]) => [name, [pack(values), shape]])),
+    logs: Object.fromEntries(
+      Object.entries(logs ?? {}).map(([name, {values, shape}]) => [name, [pack(values), shape]])),
   }));
 }""".replace("PACK", PACK)
 SETTINGS = """async (conditions) => {
@@ -63,6 +67,19 @@ def page(scripts, browse):
     return browse(scripts.as_uri(), "/page.html")
 
 
+@pytest.fixture(params=["chromium", "firefox"])
+def page_anywhere(scripts, browse, request):
+    """The page in Chromium, and in Firefox where there is one."""
+    if request.param == "chromium":
+        yield browse(scripts.as_uri(), "/page.html")
+        return
+    if FIREFOX is None:
+        pytest.skip("no Firefox here")
+    with firefox() as tab:
+        tab.goto(f"{scripts.as_uri()}/page.html")
+        yield tab
+
+
 def array(packed):
     kind, text = packed
     return np.frombuffer(base64.b64decode(text), KINDS[kind])
@@ -76,7 +93,7 @@ def run(page, cells, logs=False):
     return [
         (
             {name: array(column) for name, column in one["columns"].items()},
-            {name: array(values).reshape(shape) for name, (values, shape) in (one["logs"] or {}).items()},
+            {name: array(values).reshape(shape) for name, (values, shape) in one["logs"].items()},
         )
         for one in found
     ]
@@ -88,11 +105,11 @@ def measured(cell, seeds, columns):
     return digest({"seed": seeds} | constants | columns, MEASURED)
 
 
-def test_all_frozen_cells_are_what_python_makes_of_them(page):
+def test_all_frozen_cells_are_what_python_makes_of_them(page_anywhere):
     rows = read_rows()
     cells = [read_cell(row) for row in rows]
     assert all("setting" not in to_plain(cell) for cell, _ in cells[::40]), "names and numbers say them"
-    found = run(page, cells)
+    found = run(page_anywhere, cells)
     differ = [
         row
         for row, (cell, seeds), (columns, _) in zip(rows, cells, found, strict=True)
@@ -102,10 +119,10 @@ def test_all_frozen_cells_are_what_python_makes_of_them(page):
     assert not differ, f"{len(differ)} of {len(rows)} differ, first {differ[0]}"
 
 
-def test_all_that_happens_is_logged_as_in_python(page):
+def test_all_that_happens_is_logged_as_in_python(page_anywhere):
     rows = [episode["row"] for episode in read_episodes()]
     cells = [read_cell(row) for row in rows]
-    for row, (columns, logs) in zip(rows, run(page, cells, logs=True), strict=True):
+    for row, (columns, logs) in zip(rows, run(page_anywhere, cells, logs=True), strict=True):
         whole = {"belief", "gold", "staleness", "confidence", "place"}
         values = {
             name: logs[name] if name in whole else logs[name][:, :-1] for name in RECORDED if name in logs
@@ -116,7 +133,7 @@ def test_all_that_happens_is_logged_as_in_python(page):
         )
 
 
-def test_every_policy_of_every_named_cell_with_default_seeds(page):
+def test_every_policy_of_every_named_cell_with_default_seeds(page_anywhere):
     """Under the regimes and protocols of the paper, yoked schedules included; and accuracy over time."""
     cells = [
         make_condition(world, policy, regime, protocol)
@@ -128,7 +145,7 @@ def test_every_policy_of_every_named_cell_with_default_seeds(page):
     cells = [(cell, cell.default_seeds()[:40]) for cell in cells]
     differ = [
         cell.key
-        for (cell, seeds), (columns, _) in zip(cells, run(page, cells), strict=True)
+        for (cell, seeds), (columns, _) in zip(cells, run(page_anywhere, cells), strict=True)
         if not np.array_equal(columns["digest"], simulate(cell, seeds)["digest"])
     ]
     assert not differ
@@ -136,7 +153,7 @@ def test_every_policy_of_every_named_cell_with_default_seeds(page):
         make_condition("tooldag", "yoked", "S2", parse_protocol("released:end=success")),
         np.arange(150),
     )
-    made, (_, logs) = simulate_logged(cell, seeds), run(page, [(cell, seeds)], logs=True)[0]
+    made, (_, logs) = simulate_logged(cell, seeds), run(page_anywhere, [(cell, seeds)], logs=True)[0]
     np.testing.assert_array_equal(logs["accuracy"], made.accuracy)
     assert {"belief", "probe", "accuracy"} <= set(ARRAYS) & set(logs)
 
