@@ -1,13 +1,20 @@
 """Parameters are checked at every door: papermill and a Jupyter kernel as under `envprobe reproduce`."""
 
+import ast
+import json
+import subprocess
+import sys
+
 import nbformat
 import papermill
 import pytest
 from papermill.exceptions import PapermillExecutionError
 
 from envprobe_book.reproduce.declared import check_history
+from envprobe_book.reproduce.sections import cell_source, cell_tags, read_section
 from envprobe_core.errors import InputError
 from envprobe_core.sources import ROOT
+from processes import call
 
 DECLARED = 'n: int = 3  # how many; accepts 1..10\nseeds: str = "0:9"  # whose; accepts seeds'
 BAD = {
@@ -17,6 +24,107 @@ BAD = {
     ("main-results", "resamples", 10**9): "parameter resamples of this notebook: 1000000000 given; ",
     ("main-results", "seeds", 614): "parameter seeds of this notebook: 614 given; accepted: text, seeds",
 }  # fmt: skip
+
+SECTIONS = {path.stem: read_section(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
+DECLARING = [name for name, section in SECTIONS.items() if section.parameters]
+
+
+def declaration(section):
+    """The cell that declares a section's parameters."""
+    (cell,) = [one for one in section.cells if "parameters" in cell_tags(one)]
+    return cell_source(cell)
+
+
+def bad_values(parameter):
+    """Values that a parameter does not accept: of another type, beyond its bounds, no word of its rule."""
+    if parameter.kind == "str":
+        return [7, "no such word"]
+    if parameter.kind == "bool":
+        return ["no such word", 2]
+    number = {"int": int, "float": float}[parameter.kind]
+    low, high = map(number, parameter.accepts.split(".."))
+    return ["no such word", low - 1, high + 1]
+
+
+@pytest.fixture(scope="module")
+def told():
+    """Run code in one real kernel; what error it ends with, nothing where it goes well."""
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(ROOT / "notebooks"))
+
+    def run(code):
+        answer = client.execute_interactive(code, store_history=True, output_hook=lambda _: None, timeout=120)
+        return answer["content"].get("evalue", "")
+
+    assert run("import envprobe_book") == ""
+    yield run
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+@pytest.mark.parametrize("name", DECLARING)
+def test_every_parameter_of_every_notebook_is_checked_in_a_kernel_set_below_or_edited(name, told):
+    """Papermill sets values in a cell below the declaration; a reader of Jupyter edits the declaration."""
+    section = SECTIONS[name]
+    right = declaration(section)
+    lines = {line.partition(":")[0]: line for line in right.splitlines()}
+    assert {*lines} == {*section.parameters}
+    for own, parameter in section.parameters.items():
+        head, _, rest = lines[own].partition("  # ")
+        below, *_, within = bad_values(parameter)
+        edited = f"{head.partition(' = ')[0]} = {json.dumps(within)}  # {rest}"
+        for wrong in (f"{right}\n", f"# Parameters\n{own} = {below!r}"), (right.replace(lines[own], edited),):
+            assert {told(code) for code in wrong} == {""}
+            refused, place = told("computed = True"), [*lines].index(own) + 1
+            named = (
+                f"parameter {own} of this notebook: ",
+                f"line {place} of its parameters is not of the form",
+            )
+            assert any(words in refused for words in named), refused
+    assert told(right) == ""
+    assert told("assert 'computed' not in globals()") == ""
+
+
+@pytest.mark.parametrize("name", DECLARING)
+def test_every_parameter_of_every_notebook_is_checked_by_reproduce(name, capsys):
+    for own, parameter in SECTIONS[name].parameters.items():
+        for bad in (str(one) for one in bad_values(parameter) if one != 7):  # as text, 7 may be a seed
+            assert call("reproduce", name, "-p", f"{own}={bad}") == 2
+            printed = capsys.readouterr()
+            assert (printed.out, printed.err.count("\n")) == ("", 1)
+            assert f"parameter {own} of {name}" in printed.err
+    assert call("reproduce", name, "-p", "no_such=1") == 2
+    assert "no_such" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", DECLARING)
+def test_the_first_cell_below_a_declaration_computes_nothing_before_it_is_checked(name):
+    code = [cell for cell in SECTIONS[name].cells if cell["cell_type"] == "code"]
+    place = next(at for at, cell in enumerate(code) if "parameters" in cell_tags(cell))
+    assert place == 0
+    body = ast.parse(cell_source(code[1])).body
+    own = (
+        isinstance(one, ast.Import | ast.ImportFrom) and "envprobe_book" in ast.unparse(one) for one in body
+    )
+    first = [*own].index(True)
+    assert all(isinstance(one, ast.Import | ast.ImportFrom) for one in body[:first])
+
+
+def test_jupyter_execute_is_refused_what_a_declaration_does_not_accept(tmp_path):
+    notebook = nbformat.read(ROOT / "notebooks" / "theory.ipynb", as_version=4)
+    (cell,) = [one for one in notebook.cells if "parameters" in cell_tags(one)]
+    line = next(line for line in cell.source.splitlines() if line.startswith("moment:"))
+    default = line.partition(" = ")[2].partition("  #")[0]
+    cell.source = cell.source.replace(line, line.replace(f" = {default} ", " = 5 ", 1))
+    path = tmp_path / "theory.ipynb"
+    nbformat.write(notebook, path)
+    before = path.read_bytes()
+    program = [sys.executable, "-m", "jupyter", "execute", "--inplace", str(path)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=600, check=False, cwd=tmp_path)
+    assert done.returncode != 0
+    assert "parameter moment of this notebook: '5' given; accepted: a number, 0..0.9" in done.stderr
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("bad", BAD, ids=str)

@@ -38,7 +38,7 @@ _EXERCISE = re.compile(
     r"\.\*\n\n(?P<task>.+)\n````\s*$",
     re.DOTALL,
 )
-_LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./)?(?:executed/)?([\w-]+)\.(?:ipynb|md)(?:#[\w-]*)?\)")
+_LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./)?(?:executed/|book/)?([\w-]+)\.(?:ipynb|md)(?:#[\w-]*)?\)")
 """A link to a page of the book: its words, and the page's name."""
 _TABLE = re.compile(r"~~~\{table\} (.*)\n:name: .*\n:align: left\n\n((?:\|.*\n)+)~~~")
 _ROLE = re.compile(r"\{[a-z:-]+\}(`[^`]+`)")
