@@ -142,7 +142,7 @@ def committed_profiles(folder: Path = PROFILE_FOLDER) -> tuple[AgentProfile, ...
     """The profiles of a folder, in the order of their names; none where there is no folder.
 
     >>> [profile.name for profile in committed_profiles()]
-    ['calibrated', 'careful', 'overconfident']
+    ['calibrated', 'careful', 'overconfident', 'scribe-settled']
     """
     return tuple(read_profile(path) for path in sorted(folder.glob("*.json"), key=lambda path: path.stem))
 
