@@ -13,6 +13,7 @@ from envprobe_book.claims import paper_value
 from envprobe_core.agents.profiles import HESITANT, PROFILE_FOLDER, PROFILES, read_record
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import simulate
+from envprobe_core.experiment import run
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import RELEASED
 from envprobe_core.sources import ROOT
@@ -73,6 +74,27 @@ def test_predictions_are_the_counts_of_the_episodes():
     z = (found - PAPER) / [target.scale for target in settled.TARGETS]
     np.testing.assert_allclose(settled.loss(found, PAPER), (2 * (np.sqrt(1 + z * z) - 1)).sum(axis=1))
     assert settled.loss(PAPER, PAPER) == 0
+
+
+def test_figures_are_those_of_the_fit_and_stand_in_the_order_of_what_is_printed():
+    seeds, names = "0:60", "periodic simple cd minus-u"
+    episodes = run(policies=names, protocols="released", profiles="scribe-settled", seeds=seeds)
+    printed, found = settled.printed_figures(), settled.figures(episodes)
+    assert len(printed) == len(found)
+    fitted = settled.predict([PROFILES["scribe-settled"]], np.arange(60))[0]
+    scales = [220 if unit == "pairs" else 100 for unit in printed["unit"][printed["fitted"]]]
+    np.testing.assert_allclose(np.array(found)[printed["fitted"]], fitted * scales)
+    np.testing.assert_allclose(printed["printed"][printed["fitted"]], PAPER * scales)
+    named = dict(zip(printed["figure"], found, strict=True))
+    means = episodes.groupby(["policy", "world"])[["accuracy", "success"]].mean() * 100
+    assert named["accuracy of (c+d), tools"] == pytest.approx(means.loc[("cd", "tooldag"), "accuracy"])
+    assert named["success of Simple without u, tools"] == pytest.approx(
+        means.loc[("minus-u", "tooldag"), "success"]
+    )
+    alone = named["(c+d) alone succeeds"], named["EnvProbe-Simple alone succeeds, beside (c+d)"]
+    assert sum(alone) == pytest.approx(named["pairs of (c+d) and EnvProbe-Simple that disagree"])
+    apart = named["success of EnvProbe-Simple, tools"] - named["success of (c+d), tools"]
+    assert alone[1] - alone[0] == pytest.approx(2.2 * apart)
 
 
 def test_a_search_finds_the_best_it_meets_and_the_same_again():

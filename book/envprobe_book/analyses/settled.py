@@ -16,6 +16,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from envprobe_book.analyses.calibration import (
     METHOD,
@@ -34,14 +35,16 @@ from envprobe_core.conditions import Condition, Seeds
 from envprobe_core.experiment import run_conditions
 from envprobe_core.policies import POLICIES
 from envprobe_core.statistics import mcnemar_exact
-from envprobe_core.worlds.base import Floats, Mask
+from envprobe_core.worlds.base import Floats
 
 NAME = "scribe-settled"
 SEEDS = np.arange(3_000_000, 3_002_200)  # ten times as many as the paper has; no page runs them
 EPISODES = 220  # of an arm on tools, in the paper
 PAIRS_SCALE, SHARE_SCALE = 10 / EPISODES, 0.03  # stated before the fit: ten pairs, three points
 TOOLS, SPATIAL = ("tooldag",), ("objectstate", "graphnav")
+STRATA = (("procedural", TOOLS, "tools"), ("spatial", SPATIAL, "rooms and graphs"))
 SETTINGS = Settings(population=32, generations=16)
+ARMS = {"simple": "EnvProbe-Simple", "cd": "(c+d)", "minus-u": "Simple without u"}
 COMMAND = f"envprobe calibrate --profile {NAME} --out {NAME}.json"
 
 
@@ -97,24 +100,24 @@ class Target:
 TARGETS = (
     *(
         Target(
-            f"pairs of {policy} and Simple that disagree", "pairs", policy, TOOLS, PAIRS_SCALE,
+            f"pairs of {ARMS[policy]} and EnvProbe-Simple that disagree", "pairs", policy, TOOLS, PAIRS_SCALE,
             ("tab:main", f"procedural: {policy} vs simple", "success_mcnemar_p"),
         )
         for policy in ("cd", "minus-u")
     ),
     *(
         Target(
-            f"episodes of Simple without a probe, {stratum}", "silent", "simple", worlds, SHARE_SCALE,
+            f"episodes of EnvProbe-Simple without a probe, {place}", "silent", "simple", worlds, SHARE_SCALE,
             ("tab:g4_main", f"{stratum}: simple vs random", "method_useful_probe_rate"),
         )
-        for stratum, worlds in (("procedural", TOOLS), ("spatial", SPATIAL))
+        for stratum, worlds, place in STRATA
     ),
     *(
         Target(
-            f"Periodic accuracy, {stratum}", "accuracy", "periodic", worlds, SHARE_SCALE,
+            f"accuracy of Periodic, {place}", "accuracy", "periodic", worlds, SHARE_SCALE,
             ("tab:main", f"{stratum}: simple vs periodic", "reference_accuracy"),
         )
-        for stratum, worlds in (("procedural", TOOLS), ("spatial", SPATIAL))
+        for stratum, worlds, place in STRATA
     ),
 )  # fmt: skip
 BASE = replace(HESITANT, own_noise=True, critical_once=True)
@@ -170,17 +173,15 @@ def target_values() -> Floats:
     return np.array([target.value for target in TARGETS])
 
 
-def loss(predicted: Floats, paper: Floats, counted: Mask | None = None) -> Floats:
+def loss(predicted: Floats, paper: Floats) -> Floats:
     """The objective of `calibration.loss`, each target by its own scale, [...].
 
     Args:
         predicted: [..., target].
         paper: [target].
-        counted: [target], the targets that count; by default all.
     """
     z = (predicted - paper) / np.array([target.scale for target in TARGETS])
-    each = 2.0 * (np.sqrt(1.0 + z * z) - 1.0)
-    return each.sum(axis=-1) if counted is None else np.where(counted, each, 0.0).sum(axis=-1)
+    return (2.0 * (np.sqrt(1.0 + z * z) - 1.0)).sum(axis=-1)
 
 
 def candidate(point: Sequence[int]) -> AgentProfile:
@@ -225,15 +226,79 @@ def fit_record(profile: AgentProfile, evaluations: int, settings: Settings = SET
         | {"paper": target.value, "ours": float(ours), "residual": float(ours - target.value)}
         for target, ours in zip(TARGETS, predicted, strict=True)
     ]
-    fit = {
-        "command": COMMAND,
-        "engine_version": __version__,
-        "protocol": PROTOCOL.name,
-        "regime": REGIME.name,
-    }
+    fit = {"command": COMMAND, "engine_version": __version__}
+    fit |= {"protocol": PROTOCOL.name, "regime": REGIME.name}
     fit |= {"seeds": f"{SEEDS[0]}:{SEEDS[-1] + 1}", "base": HESITANT.name}
     fit |= {"free": list(map(asdict, FREE))}
     used = {name: value for name, value in asdict(settings).items() if name != "left_out_generations"}
     fit |= {"optimizer": METHOD | used, "evaluations": evaluations, "targets": targets}
     fit |= {"objective": {"loss": "soft-l1", "value": float(loss(predicted, target_values()))}}
     return as_record(profile, "fitted") | {"fit": fit}
+
+
+# beside the paper
+
+
+def printed_figures() -> pd.DataFrame:
+    """What the paper prints, or what follows from it, of the settled scribe's arms.
+
+    Returns:
+        A row a figure, in the order of `figures`: `figure`, `fitted` (whether the fit looked at it), `unit`
+        (pairs of 220, or percent), `printed`.
+
+    >>> printed_figures().groupby("fitted").size().to_dict()
+    {False: 12, True: 6}
+    """
+    scales = {"pairs": ("pairs", EPISODES), "silent": ("percent", 100), "accuracy": ("percent", 100)}
+    rows = [
+        (target.name, True, scales[target.kind][0], scales[target.kind][1] * target.value)
+        for target in TARGETS
+    ]
+    for arm in ("cd", "minus-u"):
+        own, simple = printed_pairs(arm)
+        rows.append((f"{ARMS[arm]} alone succeeds", False, "pairs", own))
+        rows.append((f"EnvProbe-Simple alone succeeds, beside {ARMS[arm]}", False, "pairs", simple))
+    for arm, title in ARMS.items():
+        row = ("tab:main", f"procedural: {'cd' if arm == 'simple' else arm} vs simple")
+        side = "reference" if arm == "simple" else "method"
+        accuracy, success = (
+            paper_value(*row, f"{side}_{name}").value for name in ("accuracy", "success_pct")
+        )
+        rows.append((f"accuracy of {title}, tools", False, "percent", 100 * accuracy))
+        rows.append((f"success of {title}, tools", False, "percent", success))
+    spatial = paper_value("tab:main", "spatial: simple vs periodic", "method_accuracy").value
+    useful = paper_value("tab:g4_main", "spatial: simple vs random", "method_useful_probe_rate").value
+    rows.append(("accuracy of EnvProbe-Simple, rooms and graphs", False, "percent", 100 * spatial))
+    rows.append(("useful probes of EnvProbe-Simple, rooms and graphs", False, "percent", 100 * useful))
+    return pd.DataFrame(rows, columns=["figure", "fitted", "unit", "printed"])
+
+
+def figures(episodes: pd.DataFrame) -> list[float]:
+    """The figures of `printed_figures`, of one agent's episodes as `run` gives them; pairs are of 220.
+
+    Args:
+        episodes: of Periodic, Simple, (c+d) and Simple without u in every world, on the same seeds.
+    """
+    success, accuracy = (
+        episodes.pivot(index=["world", "seed"], columns="policy", values=name)
+        for name in ("success", "accuracy")
+    )
+    tools = success.loc["tooldag"]
+    spatial = episodes["world"].isin(SPATIAL)
+    simple = episodes["policy"] == "simple"
+    silent = (episodes["probes"] == 0)[simple].groupby(spatial).mean()
+    pairs = {}
+    for arm in ("cd", "minus-u"):
+        alone = [(tools[arm] & ~tools["simple"]).mean(), (tools["simple"] & ~tools[arm]).mean()]
+        pairs[arm] = [EPISODES * float(one) for one in alone]
+    found = [*map(sum, pairs.values()), 100 * silent[False], 100 * silent[True]]
+    found += [
+        100 * accuracy.loc["tooldag", "periodic"].mean(),
+        100 * accuracy.loc[list(SPATIAL), "periodic"].mean(),
+    ]
+    found += [one for own in pairs.values() for one in own]
+    for arm in ARMS:
+        found += [100 * accuracy.loc["tooldag", arm].mean(), 100 * tools[arm].mean()]
+    fired = episodes[simple & spatial & (episodes["probes"] > 0)]
+    found.append(100 * accuracy.loc[list(SPATIAL), "simple"].mean())
+    return [*map(float, found), float(100 * (fired["useful"] / fired["probes"]).mean())]
