@@ -1,5 +1,7 @@
 """The atlas: an even sample, verdicts and targets equal to the reference's, its sensitivity."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from envprobe_core.worlds import WORLDS
 
 NO_TABLE = {  # what only an agent without a table does: no axis of the box
     "scribe", "copies_gold", "lost", "loop", "critical", "risky", "names_goal", "asks", "lists_all",
+    "critical_once",  # which acts where `critical` is below 1
 }  # fmt: skip
 OUTCOMES = {  # the atlas counts three; how a claim's kind calls them is the reference's
     OTHER_SIZE: HOLDS, "near": HOLDS, "as printed": HOLDS,
@@ -32,12 +35,14 @@ def test_the_sample_is_fixed_and_spread_evenly_in_a_box_that_holds_every_named_p
     sample, axes = atlas.sample_profiles(512), {axis.name for axis in atlas.BOX}
     assert len(set(sample)) == 512
     assert sum(profile.single_report for profile in sample) == 128
-    assert axes | NO_TABLE == set(AgentProfile("").as_dict()) - {"name", "assumption"}
+    later = {axis.name for axis in atlas.WIDE_BOX} - axes
+    assert axes | later | NO_TABLE == {field.name for field in fields(AgentProfile)} - {"name", "assumption"}
     for profile in (*PROFILES.values(), *sample[:32]):
         for axis, value in zip(atlas.BOX, atlas.values_of(profile), strict=True):
             assert profile.scribe or axis.low <= value <= axis.high, (profile.name, axis.name)
-        others = {name: getattr(profile, name) for name in NO_TABLE}
-        assert profile.scribe or others == {name: getattr(AgentProfile(""), name) for name in NO_TABLE}
+        others = {name: getattr(profile, name) for name in NO_TABLE | later}
+        plain = AgentProfile("")
+        assert profile.scribe or others == {name: getattr(plain, name) for name in NO_TABLE | later}
 
 
 def test_every_claim_of_the_frame_is_asked_and_none_is_asked_twice():
@@ -56,6 +61,26 @@ def small():
         made = atlas.load_atlas(4, 12, " ".join(PROTOCOLS), resamples=150, jobs=1)
     assert {profile.single_report for profile in made.profiles} == {False, True}
     return made
+
+
+def test_in_the_wide_box_too_verdicts_are_those_of_each_agent_s_own_episodes():
+    """Luck of one's own makes copies of no policy, also where no answer arrives."""
+    made = atlas.load_atlas(8, 10, "released", resamples=100, jobs=1, box=atlas.WIDE_BOX)
+    for name in ("importance", "contrary", "own_noise"):
+        assert len({getattr(profile, name) for profile in made.profiles}) > 1
+    number = next(i for i, profile in enumerate(made.profiles) if profile.own_noise)
+    conditions = [
+        Condition(world, policy, atlas.REGIME, PROTOCOLS["released"], made.profiles[number])
+        for world in WORLDS
+        for policy in OF_THE_PAPER.values()
+    ]
+    seeds = [conditions[0].default_seeds()[:10]] * len(conditions)
+    frame = run_frame(conditions, seeds, ("confident", "confident_wrong"))
+    found = judge(frame, made.claims, profile=made.profiles[number].name, resamples=100)
+    expected = [OUTCOMES.get(verdict, verdict) for verdict in found["verdict"]]
+    assert made.verdict[0, number].tolist() == expected
+    alone = frame.pivot(index=["world", "seed"], columns="policy", values="accuracy")
+    assert (alone["placebo"] != alone["simple"]).any()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

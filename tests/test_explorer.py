@@ -112,6 +112,10 @@ SETTINGS = {
     "habits": "world=pool&habits=omit:0.3,spread:10&policies=simple,oracle&threshold=2.2&seeds=100:140",
     "mutation": "world=tooldag&mutation_rate=0.2&policies=periodic,placebo&reference=simple&budget=4",
     "horizon": "world=objectstate&horizon=45&budget=40&threshold=0.35&policies=cd,judge&protocol=observed",
+    "later habits": "world=pool&protocol=observed&policies=simple,cd,yoked&reference=simple&seeds=0:80"
+    "&habits=importance:0.8,contrary:0.9,own_noise:true",
+    "settled": "world=tooldag&protocol=released&profile=scribe-settled&policies=simple,cd&seeds=0:120"
+    "&habits=critical:0.5",
     "seeds": "regime=S3&profile=perfect&protocol=released&seeds=7:407&policies=random,minus-d&world=graphnav",
 }
 
@@ -159,6 +163,29 @@ def test_the_address_holds_the_setting_and_a_link_sets_it(opened):
     assert (own["world"], own["budget"], own["habits"]) == ("pool", 3, "")
     page.get_by_role("button", name="Back to this page").click()
     assert page.evaluate("EnvProbe.bar.isOwn()")
+
+
+@pytest.mark.browser
+def test_each_later_habit_is_a_knob_that_changes_what_is_shown(opened):
+    """Stated confidence and errors move Simple's probes; luck of its own parts two arms that agreed."""
+    page = opened("?world=objectstate&policies=simple,no-probe")
+    page.locator("summary", has_text="More").click()
+    seen = [shown_at_rest(page, "levels")["values"]]
+    for habit in ("importance", "contrary"):
+        page.locator(f"input[data-habit={habit}]").fill("1")
+        page.wait_for_function(f"location.search.includes('{habit}:1')")
+        seen.append(shown_at_rest(page, "levels")["values"])
+        assert seen[-1] not in seen[:-1]
+    page.get_by_label("own noise").select_option("true")
+    page.wait_for_function("location.search.includes('own_noise:true')")
+    seen.append(shown_at_rest(page, "levels")["values"])
+    assert seen[-1] not in seen[:-1]
+    page = opened("?protocol=released&profile=scribe-hesitant&policies=simple&habits=critical:0.5")
+    before = shown_at_rest(page, "probes")["values"]
+    page.locator("summary", has_text="More").click()
+    page.get_by_label("critical once").select_option("true")
+    page.wait_for_function("location.search.includes('critical_once:true')")
+    assert shown_at_rest(page, "probes")["values"] != before
 
 
 @pytest.mark.browser

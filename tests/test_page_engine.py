@@ -9,6 +9,7 @@ import json
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -156,6 +157,29 @@ def test_every_policy_of_every_named_cell_with_default_seeds(page_anywhere):
     made, (_, logs) = simulate_logged(cell, seeds), run(page_anywhere, [(cell, seeds)], logs=True)[0]
     np.testing.assert_array_equal(logs["accuracy"], made.accuracy)
     assert {"belief", "probe", "accuracy"} <= set(ARRAYS) & set(logs)
+
+
+def test_the_habits_of_later_are_the_same_bits_in_a_page(page):
+    """Errors by importance, confidence turned round, luck of one's own in each arm, a report settled once."""
+    on = {"importance": 0.7, "contrary": 0.8, "own_noise": True, "critical_once": True, "critical": 0.6}
+    agents = [replace(PROFILES[name], name="own", **on) for name in ("typical", "scribe-hesitant")]
+    agents.append(replace(PROFILES["careful"], name="half", importance=1.0, contrary=0.5))
+    cells = [
+        replace(make_condition(world, policy, protocol=protocol, budget=budget), profile=agent)
+        for world in WORLDS
+        for policy in ("simple", "cd", "yoked", "random", "self-uncertainty")
+        for protocol in PROTOCOLS.values()
+        for agent in agents
+        for budget in (None, 3)
+    ]
+    cells = [(cell, np.arange(40)) for cell in cells]
+    assert all("setting" not in to_plain(cell) for cell, _ in cells[::20]), "names and numbers say them"
+    differ = [
+        cell.key
+        for (cell, seeds), (columns, _) in zip(cells, run(page, cells), strict=True)
+        if not np.array_equal(columns["digest"], simulate(cell, seeds)["digest"])
+    ]
+    assert not differ
 
 
 def any_condition(luck, world):

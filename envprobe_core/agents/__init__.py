@@ -14,6 +14,7 @@ from envprobe_core.engine.noise import (
     choice,
     draw,
     happens,
+    own_key,
     quarter,
     quarter_choice,
 )
@@ -40,6 +41,28 @@ def know(world, table, value):
 
 
 @inline
+def draw_own_luck(policy, keys):
+    """Key what the agent draws by its policy and budget too; all else keeps the luck of the seed."""
+    keys[WRITE] = own_key(keys[WRITE], policy.arm, policy.budget)
+    keys[STALENESS] = own_key(keys[STALENESS], policy.arm, policy.budget)
+    keys[IMPULSE] = own_key(keys[IMPULSE], policy.arm, policy.budget)
+
+
+@inline
+def lean(importance, episode):
+    """Spread the agent's errors over the fields: evenly, by their weights w, or between the two.
+
+    A weight follows from the task alone (`worlds.weigh`), not from what is true at a step.
+    """
+    total = 0.0
+    for field in range(episode.fields):
+        total += episode.weight[field]
+    for field in range(episode.fields):
+        share = episode.weight[field] * episode.fields / total
+        episode.prone[field] = 1.0 + importance * (share - 1.0)
+
+
+@inline
 def propose(params, episode):
     """Update the belief table with what was observed, and propose the next task action."""
     world, task, observation = params.world, episode.task, episode.observation
@@ -48,9 +71,13 @@ def propose(params, episode):
     else:
         worlds.remember(world, task, episode.mind, observation, episode.t)
         if episode.t > 0:
+            if params.habits.contrary > 0:
+                recall(world, episode)
             if params.protocol.forgets:
                 know(world, episode.table, NOTHING)
             update(params, episode)
+        if params.habits.contrary > 0:
+            turn_round(params, episode)
         action = worlds.plan(world, task, episode.table, episode.mind, observation.place)
         word = draw(episode.keys[IMPULSE], episode.t, SLIP)
         if happens(word, params.habits.slip):
@@ -115,7 +142,7 @@ def write(habits, episode):
     for number in range(news.count):
         field = news.field[number]
         word = draw(episode.keys[WRITE], episode.t, field)
-        if quarter(word, 0) >= habits.omit:
+        if quarter(word, 0) >= habits.omit * episode.prone[field]:
             put(habits, episode, field, news.value[number], word)
     news.count = 0
 
@@ -141,9 +168,44 @@ def overwrite(params, episode, impulse):
     """Now and then overwrite a random field with a random value."""
     word = draw(episode.keys[IMPULSE], episode.t, impulse)
     if happens(word, params.habits.overwrite):
-        field = quarter_choice(word, 2, episode.fields)
+        field = one_in_proportion(quarter(word, 2), episode.prone, episode.fields)
         value = quarter_choice(word, 3, params.world.domain[field])
         put(params.habits, episode, field, value, draw(episode.keys[WRITE], episode.t, field))
+
+
+@inline
+def one_in_proportion(quarter, shares, count):
+    """Choose one of `count` by a quarter of a word, with chances as the shares, whose mean is 1."""
+    reached, place = 0.0, quarter * count / 65536.0
+    for one in range(count - 1):
+        reached += shares[one]
+        if place < reached:
+            return one
+    return count - 1
+
+
+@inline
+def turn_round(params, episode):
+    """State confidence turned round its mean over what is known, and keep in mind what is held."""
+    table, total, known = episode.table, 0.0, 0
+    for field in range(params.world.fields):
+        episode.held[field] = table.confidence[field]
+        if table.value[field] != UNKNOWN:
+            total += table.confidence[field]
+            known += 1
+    for field in range(params.world.fields):
+        if table.value[field] != UNKNOWN:
+            own = table.confidence[field]
+            stated = own + 2.0 * params.habits.contrary * (total / known - own)
+            table.confidence[field] = np.int64(min(max(stated, 0.0), 100.0) + 0.5)
+
+
+@inline
+def recall(world, episode):
+    """Take the confidence that is held in place of what was stated, but for what a probe has just told."""
+    for field in range(world.fields):
+        if field != episode.told:
+            episode.table.confidence[field] = episode.held[field]
 
 
 @inline
@@ -158,7 +220,9 @@ def report(params, episode):
     world, habits, table, used = params.world, params.habits, episode.table, episode.used
     c, d, first = episode.sight.c, episode.sight.d, NONE
     criticality = 1.0
-    if habits.scribe and not happens(draw(episode.keys[IMPULSE], episode.t, CRITICAL), habits.critical):
+    clock = 0 if habits.critical_once else episode.t
+    reserved = habits.scribe or habits.critical_once  # who else reports calls all that it uses critical
+    if reserved and not happens(draw(episode.keys[IMPULSE], clock, CRITICAL), habits.critical):
         criticality = 0.5
     worlds.uses(world, episode.task, episode.observation.place, episode.action, used)
     for field in range(world.fields):

@@ -15,6 +15,8 @@ from envprobe_core.sources import DATA
 PROFILE_FOLDER = DATA / "profiles"
 KINDS = ("stated", "fitted")
 LEAST_ASSUMPTION = 20  # characters
+LATER_HABITS = ("importance", "contrary", "own_noise", "critical_once")
+"""Habits younger than some kept runs and profiles, whose files and hashes stay as they are."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ class AgentProfile:
     names_goal: float = 1.0  # that its report names its goal, and not where it is
     asks: float = 0.0  # that it proposes a probe itself
     lists_all: bool = False  # it lists every tool as open, not its target alone, until it sees one loaded
+    importance: float = 0.0  # how much its errors fall on what the task needs: 0 evenly, 1 as the weights are
+    contrary: float = 0.0  # how far its stated confidence is turned round: 0 as held, .5 level, 1 reversed
+    own_noise: bool = False  # it errs by luck of its own under each policy and budget
+    critical_once: bool = False  # it settles once an episode, not at each step, how critical its reports are
     assumption: str = ""
 
     def __post_init__(self) -> None:
@@ -62,8 +68,9 @@ class AgentProfile:
         return {}
 
     def as_dict(self) -> dict[str, object]:
-        """Every field by name, for manifests and pages."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """Every field by name, for manifests and pages; a later habit that is off goes without saying."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: own for name, own in given.items() if name not in LATER_HABITS or own}
 
 
 def as_record(profile: AgentProfile, kind: str) -> dict[str, Any]:
@@ -107,9 +114,11 @@ def _check(record: Any, name: str) -> None:
         raise InputError(f"kind {record['kind']!r} is none of {', '.join(KINDS)}")
     if not isinstance(record["assumption"], str) or len(record["assumption"]) <= LEAST_ASSUMPTION:
         raise InputError(f"its assumption must be a text of more than {LEAST_ASSUMPTION} characters")
-    _same_keys("parameter", record["parameters"], set(wanted["parameters"]))
+    kinds = {field.name: type(field.default) for field in fields(AgentProfile)}
+    later = {name for name in LATER_HABITS if name in record["parameters"]}
+    _same_keys("parameter", record["parameters"], set(wanted["parameters"]) | later)
     for one, value in record["parameters"].items():
-        kind = type(wanted["parameters"][one])
+        kind = kinds[one]
         if type(value) is not kind and (kind, type(value)) != (float, int):
             raise InputError(f"parameter {one} is {value!r}, which is not of type {kind.__name__}")
 
@@ -133,7 +142,7 @@ def committed_profiles(folder: Path = PROFILE_FOLDER) -> tuple[AgentProfile, ...
     """The profiles of a folder, in the order of their names; none where there is no folder.
 
     >>> [profile.name for profile in committed_profiles()]
-    ['calibrated', 'careful', 'overconfident']
+    ['calibrated', 'careful', 'overconfident', 'scribe-settled']
     """
     return tuple(read_profile(path) for path in sorted(folder.glob("*.json"), key=lambda path: path.stem))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -35,6 +36,7 @@ def episode_dtype(world: str) -> np.dtype:
 
 
 BY_QUARTERS = ("omit", "hedge", "misreport")  # rates that a quarter of a word is compared with, not its half
+STRENGTHS = ("importance", "contrary")  # of a habit, which no draw is compared with
 LEARNED = -1.0  # as a rate that VoI is told
 Columns = dict[str, npt.NDArray[np.generic]]
 Reports = npt.NDArray[np.uint8]
@@ -74,6 +76,7 @@ def kernel_params(condition: Condition, *, scores_all: bool = False, world: Worl
         "answered": policy.answered,
         "released": protocol.baselines == "released",  # the baselines of the public code
         "by_report": protocol.oracle == "report",  # the oracles compare what the agent reports
+        "arm": zlib.crc32(policy.name.encode()) if profile.own_noise else 0,
         "remembers": policy.remembers,
         "told_rate": float(built.rates.max()) if policy.given else LEARNED,
         "budget": condition.budget_in_force,
@@ -92,7 +95,9 @@ def kernel_params(condition: Condition, *, scores_all: bool = False, world: Worl
     habits = {}
     for field in fields(AgentProfile):
         value = getattr(profile, field.name)
-        if isinstance(field.default, float):  # a rate: the level that draws are compared with
+        if field.name in STRENGTHS:
+            habits[field.name] = float(value)
+        elif isinstance(field.default, float):  # a rate: the level that draws are compared with
             habits[field.name] = level16(value) if field.name in BY_QUARTERS else level32(value)
         elif isinstance(field.default, int):
             habits[field.name] = value

@@ -91,6 +91,8 @@ def begin(params, episode, seed):
     """Create the world of a seed; the agent looks around, and has its first beliefs."""
     world, task, state = params.world, episode.task, episode.state
     stream_keys(seed, world.code, episode.keys)
+    if params.habits.own_noise:
+        agent.draw_own_luck(params.policy, episode.keys)
     worlds.create(world, task, state, episode.keys[INSTANCE])
     worlds.weigh(world, task, episode.weight)
     heaviest = episode.weight[first_highest(episode.weight, world.fields)]
@@ -103,6 +105,7 @@ def begin(params, episode, seed):
     episode.fields = 0
     for i in range(world.fields):
         episode.fields += episode.gold[i] != UNKNOWN
+    agent.lean(params.habits.importance, episode)
     fill(episode.recent.action, NO_ACTION)
     episode.t = episode.tick = episode.probes_used = episode.succeeded = episode.has_quit = episode.risk = 0
     episode.over = episode.fault = episode.worked = 0

@@ -35,6 +35,12 @@ def stream_keys(seed, code, keys):
 
 
 @inline
+def own_key(key, arm, budget):
+    """Return the key of one arm's own luck, from the seed's: an arm is a policy with its budget."""
+    return mix(key ^ mix((u64(arm) + (u64(budget) << u64(32)) + ONE) * GOLDEN))
+
+
+@inline
 def numbered(key, number):
     """Draw the word of a number, 0, 1, ..."""
     return mix(key + (u64(number) + ONE) * GOLDEN)

@@ -122,6 +122,9 @@ def episode(task: np.dtype, state: np.dtype, mind: np.dtype) -> np.dtype:
     `fields` counts the fields that this instance has, which come first (a graph may lack some edges); `told`
     and `answer` are the field that the last step's probe has repaired (NONE: none) and its value, `acting`
     and `worked` the last step's task action and whether it was valid.
+
+    Of the simulated agent, `prone` says how much of its errors falls on each field, 1 on average, and `held`
+    how sure it is, where it states another confidence.
     """
     return dtype_of(
         ("keys", Word, STREAMS),
@@ -130,6 +133,7 @@ def episode(task: np.dtype, state: np.dtype, mind: np.dtype) -> np.dtype:
         ("task", task), ("state", state), ("gold", Int, FIELDS), ("weight", Float, FIELDS),
         ("observation", OBSERVATION), ("told", Int), ("answer", Int), ("acting", Int), ("worked", Int),
         ("table", TABLE), ("mind", mind), ("news", NEWS), ("has_quit", Int),
+        ("prone", Float, FIELDS), ("held", Int, FIELDS),
         ("action", Int), ("risk", Int), ("used", Int, FIELDS),
         ("sight", SIGHT), ("evidence", EVIDENCE),
     )  # fmt: skip

@@ -7,7 +7,8 @@ and each claim is tested once for each agent.
 
 Rates are spread on a square scale: half of the agents lie in the lowest quarter of each range, since an agent
 that errs all the time can do nothing that a claim could be tested on, and should be met, but rarely. The
-scribe, which keeps nothing, is an agent of another form, and what only it does is no axis.
+scribe, which keeps nothing, is an agent of another form, and what only it does is no axis; nor is a report
+settled once an episode, which changes nothing while all is called critical.
 """
 
 from collections.abc import Sequence
@@ -82,9 +83,16 @@ BOX: tuple[Axis, ...] = (
     Axis("writes", 0, 1, "1 is `true`, 0 the number seen; matters to `released` scoring alone", "habit"),
     Axis("keeps_open", 0, 1, "matters to `released` scoring alone", "habit"),
 )
+WIDE_BOX: tuple[Axis, ...] = (
+    *BOX,
+    Axis("importance", 0.0, 1.0, "from errors that fall evenly to errors in proportion to weight"),
+    Axis("contrary", 0.0, 1.0, "from confidence as held to confidence turned round"),
+    Axis("own_noise", 0, 1, "luck of its own in each arm blurs every pair, so only a quarter", "habit", 0.25),
+)
+"""The box with the habits that came later; the book's atlas is drawn from `BOX`."""
 
 
-def coordinates(count: int) -> Floats:
+def coordinates(count: int, axes: int = len(BOX)) -> Floats:
     """The first points of a scrambled Sobol sequence, [profile, axis] in [0, 1).
 
     The scramble's seed is fixed, so a larger sample only adds points to a smaller one; a power of
@@ -92,15 +100,15 @@ def coordinates(count: int) -> Floats:
     """
     from scipy.stats import qmc
 
-    sampler = qmc.Sobol(len(BOX), scramble=True, bits=30, rng=np.random.default_rng(20_250_101))
+    sampler = qmc.Sobol(axes, scramble=True, bits=30, rng=np.random.default_rng(20_250_101))
     return sampler.random_base2(max(count - 1, 0).bit_length())[:count]
 
 
-def sample_profiles(count: int) -> tuple[AgentProfile, ...]:
+def sample_profiles(count: int, box: Sequence[Axis] = BOX) -> tuple[AgentProfile, ...]:
     """The atlas' agents: `count` points of the box, named by their number."""
     behaviours = (
-        {axis.name: axis.value(unit) for axis, unit in zip(BOX, point, strict=True)}
-        for point in coordinates(count).tolist()
+        {axis.name: axis.value(unit) for axis, unit in zip(box, point, strict=True)}
+        for point in coordinates(count, len(box)).tolist()
     )
     return tuple(
         AgentProfile(f"atlas-{number:04}", assumption="A point of the atlas.", **own)
@@ -108,10 +116,10 @@ def sample_profiles(count: int) -> tuple[AgentProfile, ...]:
     )
 
 
-def values_of(profile: AgentProfile) -> Floats:
-    """A profile's behaviours as numbers, [axis] in the order of `BOX`."""
+def values_of(profile: AgentProfile, box: Sequence[Axis] = BOX) -> Floats:
+    """A profile's behaviours as numbers, [axis] in the order of the box."""
     given = {**vars(profile), "writes": profile.writes == "true"}
-    return np.array([float(given[axis.name]) for axis in BOX])
+    return np.array([float(given[axis.name]) for axis in box])
 
 
 # the questions
@@ -179,7 +187,8 @@ def atlas_claims() -> tuple[Claim, ...]:
 # the runs
 
 COPIES = {"placebo": "simple", "yoked": "simple", "oracle-tw": "oracle"}
-"""Where no answer reaches the agent, these are copies of others bit for bit, and are not run again."""
+"""Where no answer reaches agents without luck of their own in each arm, these are copies of others bit for
+bit, and are not run again."""
 
 
 def run_profiles(profiles: Sequence[AgentProfile], protocol: Protocol, seeds: Seeds) -> dict[str, Floats]:
@@ -187,7 +196,8 @@ def run_profiles(profiles: Sequence[AgentProfile], protocol: Protocol, seeds: Se
 
     Confidence is counted for the policies of the paper's main tables; no claim asks for that of others (0).
     """
-    same = COPIES if protocol.answer == "withheld" else {}
+    own_luck = any(profile.own_noise for profile in profiles)
+    same = COPIES if protocol.answer == "withheld" and not own_luck else {}
     own = [name for name in OF_THE_PAPER if name not in same]
     columns = run_agents(profiles, own, protocol, seeds, [name for name in COLUMNS if name != "budget"])
     columns["budget"] = np.full_like(columns["probes"], REGIME.budget)
@@ -213,6 +223,7 @@ def load_atlas(
     protocol: str = "paper observed released",
     resamples: int = 1_000,
     jobs: int = 2,
+    box: Sequence[Axis] = BOX,
 ) -> Atlas:
     """Draw the sample, run it and test every claim; the same arguments give the same verdicts.
 
@@ -220,8 +231,9 @@ def load_atlas(
         seeds_each: episodes of each agent, world and policy: the first of the protocol's default seeds.
         protocol: names of protocols, as `conditions.names` splits them.
         jobs: processes; changes nothing but speed.
+        box: the behaviours that the agents are drawn from.
     """
-    agents, claims, protocols = sample_profiles(profiles), atlas_claims(), find_protocols(protocol)
+    agents, claims, protocols = sample_profiles(profiles, box), atlas_claims(), find_protocols(protocol)
     shape = (len(protocols), profiles, len(claims))
     verdict, support = np.full(shape, NOT_TESTED, object), np.full(shape, np.nan)
     targets = np.full((len(protocols), profiles, len(TARGETS)), np.nan)

@@ -249,6 +249,40 @@ class Fit:
         return self.predicted - target_values()
 
 
+def minimise(
+    objective: Callable[[list[Point]], Floats],
+    free: Sequence[Free],
+    generations: int,
+    settings: Settings = DEFAULT,
+    begin: Sequence[Point] | None = None,
+) -> None:
+    """Nothing: the search is over once the objective was asked for every generation's points.
+
+    Args:
+        objective: the value of each point, [point]; it keeps what it was asked.
+        free: the rates that may vary.
+        generations: after the first.
+        settings: population and seed.
+        begin: the first generation; by default a scrambled Sobol sequence.
+    """
+    from scipy.optimize import differential_evolution
+
+    differential_evolution(
+        lambda grid: objective([tuple(map(round, point)) for point in np.atleast_2d(grid.T)]),
+        [(item.low * THOUSANDTHS, item.high * THOUSANDTHS) for item in free],
+        strategy=METHOD["strategy"],
+        init="sobol" if begin is None else np.array(begin, dtype=float),
+        popsize=max(settings.population // len(free), 1),  # rounded up to a power of two
+        maxiter=generations,
+        integrality=[True] * len(free),
+        vectorized=True,
+        updating="deferred",
+        polish=False,
+        tol=0.0,
+        rng=np.random.default_rng(settings.seed),
+    )
+
+
 @dataclass
 class Search:
     """Candidates and what they give; each is simulated once, whatever it is judged by."""
@@ -265,13 +299,10 @@ class Search:
             left_out: a kind of target that does not count, one of `KINDS`; the search then starts from the
                 best points known.
         """
-        from scipy.optimize import differential_evolution
-
         counted = COUNTED & np.array([target.kind != left_out for target in TARGETS])
         firsts: list[float] = []
 
-        def objective(grid: Floats) -> Floats:
-            points = [tuple(map(round, point)) for point in np.atleast_2d(grid.T)]
+        def objective(points: list[Point]) -> Floats:
             if new := list(dict.fromkeys(point for point in points if point not in self.seen)):
                 ours = predict(list(map(candidate, new)), self.seeds, jobs=self.jobs)
                 self.seen |= zip(new, ours, strict=True)
@@ -281,20 +312,9 @@ class Search:
             return losses
 
         warm = left_out and len(self.seen) >= settings.population
-        differential_evolution(
-            objective,
-            [(item.low * THOUSANDTHS, item.high * THOUSANDTHS) for item in FREE],
-            strategy=METHOD["strategy"],
-            init=np.array(self._best(counted)[: settings.population], dtype=float) if warm else "sobol",
-            popsize=max(settings.population // len(FREE), 1),  # rounded up to a power of two
-            maxiter=settings.left_out_generations if left_out else settings.generations,
-            integrality=[True] * len(FREE),
-            vectorized=True,
-            updating="deferred",
-            polish=False,
-            tol=0.0,
-            rng=np.random.default_rng(settings.seed),
-        )
+        begin = self._best(counted)[: settings.population] if warm else None
+        generations = settings.left_out_generations if left_out else settings.generations
+        minimise(objective, FREE, generations, settings, begin)
         point = self._best(counted)[0]
         predicted = self.seen[point]
         reached = float(loss(predicted, target_values(), counted))

@@ -59,7 +59,7 @@ VERDICTS = (
     HOLDS, OTHER_SIZE, INCONCLUSIVE, NO_EFFECT, NEGLIGIBLE, REVERSES, "near", "differs", "as printed",
     "not as printed", INPUT, NOT_TESTED,
 )  # fmt: skip
-CALIBRATED = ("calibrated", "scribe", "scribe-hesitant")
+CALIBRATED = ("calibrated", "scribe", "scribe-hesitant", "scribe-settled")
 """Profiles fitted to the paper's targets, or chosen after a look at them: their targets are inputs."""
 ABOUT = ("source", "section", "statement", "kind", "about", "family", "regime", "primary")
 COLUMNS = (

@@ -465,7 +465,7 @@
       const most = known.ranges[name], of = (moved) => habitsOf(moved.habits)[name] ?? known.profiles[moved.profile][name];
       const marked = (node, moved) => node.classList.toggle("explorer-turned", of(moved) !== known.profiles[moved.profile][name]);
       if (most === undefined) {
-        const one = select(name, same(known.knobs[name]), (text) => setHabit(name, known.knobs[name].find((value) => String(value) === text)));
+        const one = select(name.replaceAll("_", " "), same(known.knobs[name]), (text) => setHabit(name, known.knobs[name].find((value) => String(value) === text)));
         follows.push((moved) => {
           one.input.value = String(of(moved));
           marked(one.root, moved);

@@ -148,8 +148,9 @@ def numbers_of(dtype: np.dtype) -> dict[str, Any]:
         gate, selector = at[f"policy.gate.{name}"], at[f"policy.selector.{name}"]
         numbers[f"weights.{name}"] = [[gate, "f8"], [selector, "f8", {"unless": at["policy.has_selector"]}]]
     for name in NUMBERED:
-        rate = "level16" if name in batch.BY_QUARTERS else "level32"
-        numbers[name] = [[at[f"habits.{name}"], "i8" if isinstance(HABITS[name], int) else rate]]
+        kind = "level16" if name in batch.BY_QUARTERS else "level32"
+        kind = "f8" if name in batch.STRENGTHS else "i8" if isinstance(HABITS[name], int) else kind
+        numbers[name] = [[at[f"habits.{name}"], kind]]
     return numbers
 
 
