@@ -325,7 +325,7 @@ def test_students_get_questions_that_run_self_checks_and_no_solution(key):
     sources, kinds = [cell_source(cell) for cell in copy["cells"]], list(exercises.parts(solved))
     assert "{solution" not in "".join(sources)
     assert not {cell_source(cell) for kind, cell, _ in kinds if kind in ("solution", "key")} & {*sources}
-    asked = [f"### {text}" for kind, _, text in kinds if kind == "exercise"]
+    asked = [f"### {exercises.linked(text)}" for kind, _, text in kinds if kind == "exercise"]
     assert [text in sources for text in asked] == [True] * sources.count("")
     for _, cell, text in (one for one in kinds if one[0] == "check"):
         assert sources[sources.index(text) - 1] == ""

@@ -39,6 +39,8 @@ _EXERCISE = re.compile(
 )
 _LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./)?(?:executed/|book/)?([\w-]+)\.(?:ipynb|md)(?:#[\w-]*)?\)")
 """A link to a page of the book: its words, and the page's name."""
+_AT = re.compile(r"\{at\}`([^`<]+) <(?:executed/)?([\w-]+)[^`>]*>`")
+"""A link to a page at a setting: its words, and the page's name."""
 _TABLE = re.compile(r"~~~\{table\} (.*)\n:name: .*\n:align: left\n\n((?:\|.*\n)+)~~~")
 _ROLE = re.compile(r"\{[a-z:-]+\}(`[^`]+`)")
 Notebook = Mapping[str, Any]
@@ -85,7 +87,8 @@ def student_copy() -> dict[str, Any]:
     add("markdown", _HELLO, {})
     for kind, cell, text in list(parts(notebook))[1:]:
         if kind == "exercise":
-            add("markdown", f"### {text}", {})
+            asked = _AT.sub(r"\1", text)  # a notebook has a bar, and no address
+            add("markdown", f"### {asked}", {})
         elif kind in ("start", "check"):
             add("code", text if kind == "check" else "", {})
         elif kind == "other":
@@ -121,7 +124,14 @@ def answer_key(notebook: Notebook) -> str:
 
 
 def linked(text: str, place: str = "", places: Mapping[str, str] | None = None) -> str:
-    """A text with its links to pages of the book as from `place` to `places`, else their words."""
+    """A text with its links to pages of the book as from `place` to `places`, else their words.
+
+    Of a link to a page at a setting the setting goes: a copy of the page in a notebook has no address.
+
+    >>> linked("Open {at}`the explorer <executed/explorer?budget=3>`.", places={"explorer": "explorer.ipynb"})
+    'Open [the explorer](explorer.ipynb).'
+    """
+    text = _AT.sub(r"[\1](\2.ipynb)", text)
 
     def link(match: re.Match[str]) -> str:
         words, target = match[1] or page_titles()[match[2]], (places or {}).get(match[2])
