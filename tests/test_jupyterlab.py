@@ -12,6 +12,7 @@ import pytest
 from playwright import sync_api as playwright
 
 from envprobe_book.classroom import workspace
+from envprobe_book.reproduce.sections import ROOT
 from envprobe_book.widgets.player import record_pair
 from processes import COMMAND, keyless, wait_for
 from test_explorer import assert_alike, shown_at_rest
@@ -149,6 +150,43 @@ def test_a_sections_figure_answers_its_sliders_without_the_kernel(page, lab):
     assert other.locator("input[data-knob=budget]").input_value() == "10", "one setting for all figures"
     live.get_by_role("button", name="Back to this page").click()
     playwright.expect(numbers).to_have_text(said)
+
+
+def test_a_copy_is_folded_as_the_book_is_and_a_guess_comes_before_its_answer(page, lab):
+    """What the book hides is a bar; the same form asks, and tells only who has chosen."""
+    run_all(page, lab(SECTION))
+    form = page.locator("form.guess").first
+    form.wait_for(timeout=240_000)
+    panel = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+    cells = json.loads((ROOT / "notebooks" / "main-results.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = [set(cell["metadata"].get("tags", ())) for cell in cells if cell["cell_type"] == "code"]
+    open_cells = [
+        tags for tags in code if "parameters" in tags or not tags & workspace.FOLDED["source_hidden"]
+    ]
+    assert len(open_cells) < len(code)
+    shown = panel.locator(".jp-CodeCell .jp-InputArea-editor:visible")
+    playwright.expect(shown).to_have_count(len(open_cells))
+    answer = form.locator("details")
+    assert not answer.is_visible()
+    because = answer.locator("p").text_content()
+    assert because not in panel.inner_text()
+    form.locator("input").first.check()
+    answer.wait_for()
+    told = "Right." if form.get_attribute("data-right") == "0" else "Not so."
+    playwright.expect(form.get_by_role("status")).to_have_text(told)
+    assert because in panel.inner_text()
+
+
+def test_start_runs_with_one_unit_and_the_books_slider_names(page, lab):
+    run_all(page, lab("START.ipynb"))
+    panel = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+    for name in ("Budget", "Threshold"):
+        panel.get_by_role("slider", name=name).first.wait_for(timeout=240_000)
+    board = panel.locator("table.dataframe").last
+    playwright.expect(board.locator("th", has_text="what matters next")).to_have_count(1, timeout=240_000)
+    heads = [head.inner_text() for head in board.locator("thead tr").first.locator("th").all()]
+    assert heads[1:] == ["accuracy", "completed", "useful", "ahead", "from", "to"]
+    assert "EnvProbe-Simple" in board.inner_text()
 
 
 def test_the_explorer_runs_in_the_notebook(page, lab):

@@ -168,10 +168,10 @@ def test_a_number_tells_by_pointer_click_and_keyboard(browse, page_file):
 def test_the_filter_leaves_what_was_asked_for_and_stands_in_the_address(browse, page_file):
     page = browse(page_file.as_uri())
     board = findings().board
-    chip = page.locator('.review-chip[data-verdict="reverses"]')
+    chip = page.locator('.review-chip[data-verdict="reverses"]').first
     chip.focus()
     page.keyboard.press("Space")
-    page.get_by_label("Under which protocol").select_option("observed")
+    page.get_by_label("Under which protocol").last.select_option("observed")
     wanted = set(board.query("protocol == 'observed' and verdict == 'reverses'")["claim"])
 
     def left():
@@ -186,10 +186,10 @@ def test_the_filter_leaves_what_was_asked_for_and_stands_in_the_address(browse, 
     page.reload()
     assert left() == wanted
     assert chip.get_attribute("aria-pressed") == "true"
-    page.locator('.review-chip[data-verdict="holds"]').click()
+    page.locator('.review-chip[data-verdict="holds"]').last.click()
     wanted |= set(board.query("protocol == 'observed' and verdict == 'holds'")["claim"])
     assert left() == wanted
-    page.get_by_role("button", name="show all").click()
+    page.get_by_role("button", name="show all").first.click()
     assert page.locator("tr[id]:visible").count() == board["claim"].nunique()
     assert "show=" not in page.url
 

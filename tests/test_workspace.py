@@ -40,6 +40,28 @@ def test_the_workspace_has_every_section_its_links_lead_somewhere_and_no_solutio
             assert (path.parent / target).is_file(), (path.name, target)
 
 
+def test_copies_fold_what_the_book_folds_and_give_no_answer_away(folder):
+    """Parameters stay in sight; the words of a guess's answer stand in no cell that does."""
+    folds = 0
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        if path.stem == workspace.EXERCISES:
+            continue
+        copy = json.loads((folder / "sections" / path.name).read_text(encoding="utf-8"))["cells"]
+        for own, cell in zip(json.loads(path.read_text(encoding="utf-8"))["cells"], copy, strict=True):
+            tags, folded = set(own["metadata"].get("tags", ())), cell["metadata"].get("jupyter", {})
+            code = cell["cell_type"] == "code" and "parameters" not in tags
+            assert folded.get("source_hidden", False) == bool(
+                code and tags & workspace.FOLDED["source_hidden"]
+            )
+            assert folded.get("outputs_hidden", False) == bool(
+                code and tags & workspace.FOLDED["outputs_hidden"]
+            )
+            folds += bool(folded)
+            if code and re.search(r"\bguess\(", cell_source(cell)):
+                assert folded["source_hidden"], (path.name, cell["id"])
+    assert folds > 100
+
+
 def test_start_names_what_is_there_in_the_books_order_and_its_cells_run(folder):
     text = words_of(folder / workspace.START)
     listed = re.findall(r"\]\(sections/([\w-]+)\.ipynb\)", text.partition("in which order")[2])

@@ -8,12 +8,14 @@ engine, pages keep what is printed.
 
 import base64
 import html
+import posixpath
 import re
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxRole
 
 from envprobe_book.classroom import policy_page
 from envprobe_book.live_figures import scripts as live_figures
@@ -41,6 +43,25 @@ def mark_sentences(app: Sphinx, doctree: nodes.document) -> None:
             tests = base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).decode()
             markup = f'<span class="live-conclusion" data-tests="{html.escape(tests)}">'
         link.replace_self(nodes.raw("", markup, format="html"))
+
+
+class AtSetting(SphinxRole):
+    """``{at}`words <PAGE?SETTING#PLACE>` ``: a link to a page of the book at a reader's setting.
+
+    PAGE is a document's name from the book's root; a page that does not exist is a warning.
+    """
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """The link, as a browser takes it."""
+        words, _, target = self.text.rpartition(" <")
+        target = target.removesuffix(">")
+        page = re.split("[?#]", target, maxsplit=1)[0]
+        if not words or page not in self.env.found_docs:
+            said = f"at: {self.text!r} is not `words <PAGE?SETTING>` with a page of the book"
+            return [], [self.inliner.reporter.warning(said, line=self.lineno)]
+        home = posixpath.dirname(self.env.docname)
+        address = f"{posixpath.relpath(page, home or '.')}.html{target.removeprefix(page)}"
+        return [nodes.reference("", words, refuri=address, classes=["at-setting"])], []
 
 
 def add_engine(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
@@ -76,6 +97,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         file_digest(folder, ["*.js", "*.py"]) for folder in (HERE, live_figures.HERE, policy_page.HERE)
     ]
     app.add_config_value("page_engine", " ".join([EDITION, *digests]), "html")
+    app.add_role("at", AtSetting())
     app.connect("doctree-read", mark_sentences, priority=BEFORE_THE_CHECK)
     app.connect("html-page-context", add_engine)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

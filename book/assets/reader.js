@@ -87,39 +87,6 @@
   document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
 })();
 
-// A reader who has guessed is told; what was guessed is kept, so that it stands before the answer is seen.
-(() => {
-  for (const form of document.querySelectorAll("form.guess")) {
-    const answer = form.querySelector("details");
-    const inputs = [...form.querySelectorAll("input")];
-    const key = inputs[0].name;
-    const said = document.createElement("p");
-    said.setAttribute("role", "status");
-    form.querySelector("fieldset").append(said);
-    answer.hidden = true;
-
-    function settle(place) {
-      inputs.forEach((input, i) => {
-        input.checked = i === place;
-        input.disabled = true;
-        input.parentElement.classList.toggle("guess-right", String(i) === form.dataset.right);
-      });
-      if (form.dataset.right) said.textContent = String(place) === form.dataset.right ? "Right." : "Not so.";
-      answer.hidden = false;
-      answer.open = true;
-    }
-
-    form.addEventListener("change", (event) => {
-      const place = inputs.indexOf(event.target);
-      try { localStorage.setItem(key, place); } catch { /* a browser that keeps nothing */ }
-      settle(place);
-    });
-    let kept = null;
-    try { kept = localStorage.getItem(key); } catch { /* as above */ }
-    if (inputs[kept]) settle(Number(kept));
-  }
-})();
-
 // The search page also finds the paper's items and printed numbers, and lists them first.
 (() => {
   const results = document.getElementById("search-results");

@@ -102,53 +102,62 @@
   const cells = rows.filter(({ element }) => element.matches(".review-cell"));
   const claims = rows.filter(({ element }) => element.matches("tr[id]")); // those of the first agent
 
-  const said = make("p", { class: "review-count", role: "status" });
-  const chips = verdicts.map((verdict) => {
-    const chip = make("button", { type: "button", class: "review-chip", "data-verdict": verdict });
-    chip.addEventListener("click", () => {
-      if (!chosen.delete(verdict)) chosen.add(verdict);
+  // One filter stands above the tables, and one above the list of claims; both say the same.
+  function makeFilter(_, place) {
+    const said = make("p", { class: "review-count", ...(place === 0 ? { role: "status" } : {}) }); // one is read aloud
+    const chips = verdicts.map((verdict) => {
+      const chip = make("button", { type: "button", class: "review-chip", "data-verdict": verdict });
+      chip.addEventListener("click", () => {
+        if (!chosen.delete(verdict)) chosen.add(verdict);
+        apply();
+      });
+      return chip;
+    });
+    const select = make("select", { "aria-label": "Under which protocol" }, make("option", { value: "" }, "under any protocol"),
+      ...Object.entries(protocols).map(([name, title]) => make("option", { value: name }, title)));
+    select.addEventListener("change", () => {
+      under = select.value;
       apply();
     });
-    return chip;
-  });
-  const select = make("select", { "aria-label": "Under which protocol" }, make("option", { value: "" }, "under any protocol"),
-    ...Object.entries(protocols).map(([name, title]) => make("option", { value: name }, title)));
-  select.value = under;
-  select.addEventListener("change", () => {
-    under = select.value;
-    apply();
-  });
-  const all = make("button", { type: "button", class: "review-chip review-all" }, "show all");
-  all.addEventListener("click", () => {
-    chosen.clear();
-    apply();
-  });
-  const filter = make("div", { class: "review-filter", role: "group", "aria-label": "Show only numbers and claims with these verdicts" }, ...chips, select, all, said);
+    const all = make("button", { type: "button", class: "review-chip review-all" }, "show all");
+    all.addEventListener("click", () => {
+      chosen.clear();
+      apply();
+    });
+    const root = make("div", { class: "review-filter", role: "group", "aria-label": "Show only numbers and claims with these verdicts" }, ...chips, select, all, said);
+    return { root, chips, select, all, said };
+  }
+  const board = page.querySelector(".scoreboard");
+  const filters = [review, ...(board ? [board] : [])].map(makeFilter);
 
   function apply() {
     hide();
-    for (const chip of chips) {
-      const { verdict } = chip.dataset, count = claims.filter((row) => ownVerdicts(row).includes(verdict)).length;
-      chip.setAttribute("aria-pressed", String(chosen.has(verdict)));
-      chip.hidden = count === 0 && !chosen.has(verdict);
-      chip.replaceChildren(`${review.dataset.signs[verdicts.indexOf(verdict)]} ${verdict} `, make("span", { class: "review-number" }, String(count)));
+    const left = (list) => list.filter(isAsked).length;
+    const told = chosen.size ? `${left(claims)} of ${claims.length} claims, ${left(cells)} of ${cells.length} printed numbers` : `${claims.length} claims, ${cells.length} printed numbers`;
+    for (const { chips, select, all, said } of filters) {
+      for (const chip of chips) {
+        const { verdict } = chip.dataset, count = claims.filter((row) => ownVerdicts(row).includes(verdict)).length;
+        chip.setAttribute("aria-pressed", String(chosen.has(verdict)));
+        chip.hidden = count === 0 && !chosen.has(verdict);
+        chip.replaceChildren(`${review.dataset.signs[verdicts.indexOf(verdict)]} ${verdict} `, make("span", { class: "review-number" }, String(count)));
+      }
+      select.value = under;
+      all.hidden = !chosen.size;
+      said.textContent = told;
     }
-    all.hidden = !chosen.size;
     for (const row of rows) row.element.classList.toggle("review-off", !isAsked(row));
     const isEmpty = (line) => chosen.size > 0 && [...line.querySelectorAll(".review-cell")].every((cell) => cell.matches(".review-off"));
     for (const line of review.querySelectorAll(".review-table tbody tr")) line.classList.toggle("review-off", isEmpty(line));
     for (const part of review.querySelectorAll(".review-part")) part.classList.toggle("review-off", isEmpty(part));
-    for (const board of page.querySelectorAll(".scoreboard tbody")) {
+    for (const body of page.querySelectorAll(".scoreboard tbody")) {
       let head = null;
-      for (const row of board.rows) {
+      for (const row of body.rows) {
         if (row.matches(".scoreboard-place")) {
           head = row;
           head.classList.toggle("review-off", chosen.size > 0);
         } else if (head && !row.matches(".review-off")) head.classList.remove("review-off");
       }
     }
-    const left = (list) => list.filter(isAsked).length;
-    said.textContent = chosen.size ? `${left(claims)} of ${claims.length} claims, ${left(cells)} of ${cells.length} printed numbers` : `${claims.length} claims, ${cells.length} printed numbers`;
     const url = new URL(location.href);
     if (chosen.size) url.searchParams.set("show", verdicts.filter((verdict) => chosen.has(verdict)).join(","));
     else url.searchParams.delete("show");
@@ -158,7 +167,8 @@
     if (url.href !== location.href) history.replaceState(history.state, "", url.href);
   }
 
-  review.prepend(filter);
+  review.prepend(filters[0].root);
+  if (board) board.before(filters[1].root);
   apply();
   addEventListener("load", () => setTimeout(follow));
   addEventListener("hashchange", follow);

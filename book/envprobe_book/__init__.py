@@ -10,7 +10,7 @@ from typing import Any
 
 _HOMES = {
     "judge": "claims.judge", "table": "pages.table", "draw": "pages.draw", "live": "live_figures.figure",
-    "conclude": "pages.markup", "guess": "pages.markup", "take_away": "pages.markup",
+    "conclude": "pages.markup", "guess": "pages.guess", "take_away": "pages.markup",
 }  # fmt: skip
 
 

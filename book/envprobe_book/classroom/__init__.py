@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from envprobe_book.classroom.exercises import self_check
+from envprobe_book.classroom.checks import check
 from envprobe_book.classroom.formulas import FormulaError, formula
 from envprobe_book.classroom.policy_check import GuardedScore, PolicyError, diagnose, policy
 from envprobe_core.comparing import summarize
@@ -29,12 +29,13 @@ from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.errors import InputError
 from envprobe_core.experiment import run_frame
 from envprobe_core.policies import POLICIES, Policy, find_policy
+from envprobe_core.protocols import in_words
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.worlds import WORLDS
 
 __all__ = [
-    "Contest", "FormulaError", "PolicyError", "compete", "diagnose", "formula", "leaderboard", "policy",
-    "self_check",
+    "Contest", "FormulaError", "PolicyError", "check", "compete", "diagnose", "formula", "in_percent",
+    "leaderboard", "policy",
 ]  # fmt: skip
 
 DESIGN, HELD_OUT = "design", "held-out"
@@ -118,6 +119,25 @@ def compete(
             f"{alike[0].threshold_in_force:g}"
         )
     return Contest(frame, entries, _looks[held_out or ""], silent)
+
+
+def in_percent(board: pd.DataFrame) -> pd.DataFrame:
+    """A leaderboard in one unit, for reading: percent, and percentage points where something is compared.
+
+    Returns:
+        A row a policy, by its title: `accuracy`, `completed` (tasks), `useful` (of its probes), `ahead` (of
+        EnvProbe-Simple, in accuracy, on the same episodes) with its interval `from`, `to`. Where there are
+        several protocols or sets, these stand before the policy.
+    """
+    shares = {"accuracy": "accuracy", "success": "completed", "useful_rate": "useful"}
+    points = {"minus_simple": "ahead", "minus_simple_low": "from", "minus_simple_high": "to"}
+    shown = (
+        (100 * board[list(shares)]).rename(columns=shares).join(board[list(points)].rename(columns=points))
+    )
+    named = board["policy"].map(lambda name: POLICIES[name].title if name in POLICIES else name)
+    keys = [in_words(str(name)) for name in board["protocol"]], board["set"], named
+    several = [level for level in keys[:2] if len(set(level)) > 1]
+    return shown.set_index([*map(pd.Index, several), pd.Index(named, name="policy")]).round(1)
 
 
 def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Exercises of a class: the students' copy without solutions, the answer key, and self-checks.
+"""Exercises of a class: the students' copy without solutions, and the answer key.
 
 An exercise is a `{exercise}` directive in a cell of its own. Its second line says `Level: ...; about N
 minutes; teaches ...`. Its solution is what stands between `{solution-start}` and `{solution-end}`; the last
@@ -7,12 +7,11 @@ cell of it, tagged `self-check`, goes to the students.
 
 import os
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from envprobe_book.pages.markup import Html, Text, code, download
+from envprobe_book.pages.markup import Html, download
 from envprobe_book.reproduce.sections import (
     HEADING,
     METADATA_KEY,
@@ -22,7 +21,7 @@ from envprobe_book.reproduce.sections import (
     find_sections,
     read_section,
 )
-from envprobe_core.errors import InputError, in_one_line
+from envprobe_core.errors import InputError
 from envprobe_core.sources import ROOT
 
 EXERCISES = "exercises"
@@ -40,6 +39,8 @@ _EXERCISE = re.compile(
 )
 _LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./)?(?:executed/|book/)?([\w-]+)\.(?:ipynb|md)(?:#[\w-]*)?\)")
 """A link to a page of the book: its words, and the page's name."""
+_AT = re.compile(r"\{at\}`([^`<]+) <(?:executed/)?([\w-]+)[^`>]*>`")
+"""A link to a page at a setting: its words, and the page's name."""
 _TABLE = re.compile(r"~~~\{table\} (.*)\n:name: .*\n:align: left\n\n((?:\|.*\n)+)~~~")
 _ROLE = re.compile(r"\{[a-z:-]+\}(`[^`]+`)")
 Notebook = Mapping[str, Any]
@@ -86,7 +87,8 @@ def student_copy() -> dict[str, Any]:
     add("markdown", _HELLO, {})
     for kind, cell, text in list(parts(notebook))[1:]:
         if kind == "exercise":
-            add("markdown", f"### {text}", {})
+            asked = _AT.sub(r"\1", text)  # a notebook has a bar, and no address
+            add("markdown", f"### {asked}", {})
         elif kind in ("start", "check"):
             add("code", text if kind == "check" else "", {})
         elif kind == "other":
@@ -122,7 +124,14 @@ def answer_key(notebook: Notebook) -> str:
 
 
 def linked(text: str, place: str = "", places: Mapping[str, str] | None = None) -> str:
-    """A text with its links to pages of the book as from `place` to `places`, else their words."""
+    """A text with its links to pages of the book as from `place` to `places`, else their words.
+
+    Of a link to a page at a setting the setting goes: a copy of the page in a notebook has no address.
+
+    >>> linked("Open {at}`the explorer <executed/explorer?budget=3>`.", places={"explorer": "explorer.ipynb"})
+    'Open [the explorer](explorer.ipynb).'
+    """
+    text = _AT.sub(r"[\1](\2.ipynb)", text)
 
     def link(match: re.Match[str]) -> str:
         words, target = match[1] or page_titles()[match[2]], (places or {}).get(match[2])
@@ -139,30 +148,3 @@ def page_titles() -> dict[str, str]:
         if heading := HEADING.search(path.read_text(encoding="utf-8")):
             titles[path.stem] = heading[1]
     return titles
-
-
-def self_check(names: str, wanted: Mapping[str, Callable[..., Any]]) -> Text:
-    """Look at results of the notebook and say of each property whether they have it, but not the result.
-
-    Args:
-        names: of the notebook's variables, divided by spaces.
-        wanted: a property in words -> a function of these variables that says whether it is so; where it
-            fails, the answer is no, with the failure.
-    """
-    space = sys._getframe(1).f_globals
-    lacking = [name for name in names.split() if name not in space]
-    if lacking:
-        return Text(
-            f"☐ There is no {code(lacking)} yet: work the exercise in the cell above, name your result so, "
-            "and run both cells. The check looks for results by name."
-        )
-    lines, good = [], True
-    for words, has in wanted.items():
-        try:
-            met, fault = bool(has(*(space[name] for name in names.split()))), ""
-        except Exception as error:  # a result of another kind may fail in any way
-            met, fault = False, f" ({in_one_line(f'{type(error).__name__}: {error}')[:120]})"
-        good = good and met
-        lines.append(f"* {'☑' if met else '☐'} {words}{fault}")
-    end = "The form is right; whether the answer is, the numbers must say." if good else "Not yet."
-    return Text("\n".join([*lines, "", end]))

@@ -5,7 +5,8 @@
 //
 //   episodes(policy, seeds, {signal, onprogress})   a promise of {world: measures}, one number a seed each
 //   written(weights)                                the weights as a formula
-//   asLink(policy), fromLink(hash)                  a policy as the end of an address, and back
+//   asLink(policy), fromLink(hash)                  a policy as the end of an address, and back; with `seeds` and
+//                                                   `heldOut` where these are not the page's own
 //
 // A policy is {form: "weights" or "formula", weights, formula, gate, notBefore, last, world, protocol, budget},
 // `last` null for all steps and `budget` null for the usual one. What a policy means is what it means in the lab:
@@ -262,6 +263,7 @@
 
   function attach(root) {
     const config = JSON.parse(root.querySelector("script[type='application/json']").textContent);
+    const given = { seeds: config.seeds, heldOut: config.heldOut }; // the page's own, which a link may replace
     const prefix = `own-policy-${++widgets}`;
     const cache = new Map(); // what the book's policies did, by setting
     const attempts = []; // {policy, seeds, gain, key}
@@ -403,7 +405,7 @@
         if (shared.length) refuse(`the seeds ${config.heldOut} are held out for the test at the end; choose others`);
         policy = read();
         const outcome = await compete(policy, seeds);
-        const key = asLink(policy);
+        const key = asLink({ ...policy, ...(seeds === given.seeds ? {} : { seeds }), ...(config.heldOut === given.heldOut ? {} : { heldOut: config.heldOut }) });
         current = { policy, seeds, outcome, key };
         attempts.push({ policy, seeds, gain: outcome.gains.simple.mean, key });
         globalThis.history.replaceState(null, "", key);
@@ -469,7 +471,13 @@
       try {
         const linked = fromLink(location.hash);
         if (linked) {
+          const seeds = linked.seeds ?? given.seeds, heldOut = linked.heldOut ?? given.heldOut;
+          const own = new Set(seedsIn(seeds));
+          if (seedsIn(heldOut).some((seed) => own.has(seed))) refuse(`its seeds ${seeds} and its held-out seeds ${heldOut} share some`);
           show(checked(linked, config));
+          inputs.seeds.value = seeds;
+          config.heldOut = heldOut;
+          refresh();
           root.scrollIntoView({ block: "nearest" });
         }
       } catch (error) {

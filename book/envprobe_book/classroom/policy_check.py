@@ -178,6 +178,11 @@ def policy(name: str) -> Callable[[Score], Policy]:
 
 def check_name(name: str) -> None:
     """Refuse a policy's name that is odd, or taken by one of the book."""
+    if callable(name):
+        raise PolicyError(
+            f"@policy stands above {getattr(name, '__name__', 'a function')!r} without a name: write "
+            '@lab.policy("my rule"), with parentheses and a name of your own'
+        )
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise PolicyError(
             f'policy name {name!r} is not accepted: write @policy("my rule"), a letter first, then letters, '

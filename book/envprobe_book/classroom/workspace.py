@@ -9,15 +9,20 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from envprobe_book.classroom.exercises import EXERCISES, linked, student_copy
-from envprobe_book.reproduce.sections import as_json, cell_source, read_section
+from envprobe_book.reproduce.sections import as_json, cell_source, cell_tags, read_section
 from envprobe_core.errors import InputError
 from envprobe_core.files import atomic_write, read_whole
 from envprobe_core.sources import ROOT
 
 START, SECTIONS, PAGES = "START.ipynb", "sections", "pages"
 READ = ("how-to-read", "definitions")  # pages of the book that JupyterLab can show
+FOLDED = {  # what JupyterLab calls a fold -> the tags by which the book folds
+    "source_hidden": {"hide-input", "hide-cell", "remove-input", "remove-cell"},
+    "outputs_hidden": {"hide-output", "hide-cell", "remove-output", "remove-cell"},
+}
 CONFIG = ".jupyter"  # on JUPYTER_CONFIG_PATH while the lab runs
 RECORD = ".laid-out.json"  # file -> SHA-256 of what was put there
 SETTINGS = {  # defaults of JupyterLab; a reader's own settings go before them
@@ -73,6 +78,24 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def fold(cell: dict[str, Any]) -> None:
+    """Let JupyterLab fold of a cell what the book folds or leaves out, but for parameters.
+
+    These stand at the foot of a page; a notebook has no foot, and they are there to be changed.
+
+    >>> cell = {"cell_type": "code", "metadata": {"tags": ["hide-input"]}}
+    >>> fold(cell)
+    >>> cell["metadata"]["jupyter"]
+    {'source_hidden': True}
+    """
+    tags = set(cell_tags(cell))
+    if cell["cell_type"] != "code" or "parameters" in tags:
+        return
+    hidden = {name: True for name, folding in FOLDED.items() if tags & folding}
+    if hidden:
+        cell["metadata"]["jupyter"] = cell["metadata"].get("jupyter", {}) | hidden
+
+
 def _files() -> Iterator[tuple[str, str]]:
     """Yield every file of the folder with its text; links lead to where the folder has their targets."""
     paths = [*sorted((ROOT / "notebooks").glob("*.ipynb")), ROOT / "notebooks" / "workspace" / START]
@@ -84,6 +107,7 @@ def _files() -> Iterator[tuple[str, str]]:
 
     for name, book in books.items():
         for cell in book["cells"]:
+            fold(cell)
             if cell["cell_type"] == "markdown":
                 cell["source"] = linked(cell_source(cell), places[name], places)
         yield places[name], as_json(book)

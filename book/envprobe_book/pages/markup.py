@@ -8,10 +8,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from hashlib import sha256
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -75,10 +73,10 @@ def conclude(text: str, when: Any) -> Text:
         ConclusionError: if the condition fails with the book's own values.
     """
     when = _asked(when)
-    is_so, tests = _is_so(when), comparisons_of(when)
-    if not is_so and os.environ.get(BOOK):
+    holds, tests = is_so(when), comparisons_of(when)
+    if not holds and os.environ.get(BOOK):
         raise ConclusionError(f"with the book's own values this is not so: {text}")
-    said = text if is_so else f"*Not so with these values:* <s>{text}</s>"
+    said = text if holds else f"*Not so with these values:* <s>{text}</s>"
     return Text(said if tests is None else followed(said, tests))
 
 
@@ -109,44 +107,10 @@ def _asked(when: Any) -> Any:
         return False
 
 
-def _is_so(when: Any) -> bool:
+def is_so(when: Any) -> bool:
     """Whether a condition holds, as `conclude` takes it."""
     found = np.asarray(_asked(when))
     return bool(found.size) and bool(found.astype(bool).all())
-
-
-def guess(question: str, choices: Mapping[str, Any], because: str) -> Html:
-    """Ask the reader before the page answers, and which choice is right is computed.
-
-    A page keeps what was guessed, and then shows what is right.
-
-    Args:
-        question: one sentence, plain text.
-        choices: each with the condition under which it is right, as in `conclude`.
-        because: the reason with the book's own values, a sentence or two of plain text.
-
-    Raises:
-        ConclusionError: if with the book's own values not exactly one choice is right.
-    """
-    so = [place for place, when in enumerate(choices.values()) if _is_so(when)]
-    if len(so) != 1 and os.environ.get(BOOK):
-        raise ConclusionError(f"with the book's own values {len(so)} answers are right: {question}")
-    answer, right = "These values do not decide it.", ""
-    if len(so) == 1:
-        answer, right = f"{list(choices)[so[0]]}.", f' data-right="{so[0]}"'
-    if not os.environ.get(BOOK):  # another answer may be right, or none
-        because = f"With the book's own values: {because}"
-    name = f"guess-{sha256(question.encode()).hexdigest()[:8]}"
-    options = "".join(
-        f'<label><input type="radio" name="{name}" value="{place}"> {escape(choice)}</label>'
-        for place, choice in enumerate(choices)
-    )
-    page = (
-        f'<form class="guess"{right}><fieldset><legend>Guess first: {escape(question)}</legend>{options}'
-        f"</fieldset><details><summary>The answer</summary><p><strong>{escape(answer)}</strong> "
-        f"{escape(because)}</p></details></form>"
-    )
-    return Html(page, f"Guess first: {question} {' / '.join(choices)}? {answer} {because}")
 
 
 def take_away(paper: str, found: Text | list[Text], depends: str) -> Text:
