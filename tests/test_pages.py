@@ -169,6 +169,42 @@ LEAVE_OUT = """(inside) => {
 """What looks like five others in places like theirs has their faults; axe-core takes its time for each."""
 
 
+def test_sections_of_more_are_folded(html):
+    for name, section in SECTIONS.items():
+        text = (("".join(cell["source"])) for cell in section.cells if cell["cell_type"] == "markdown")
+        asked = len(re.findall(r"^#+ More:", "\n".join(text), re.MULTILINE))
+        page = read(html, f"executed/{name}.html")
+        assert page.count('<details class="more-fold"><summary>') == asked, name
+
+
+@pytest.mark.browser
+def test_what_is_folded_opens_by_its_title_a_link_a_search_and_in_print(browse, html):
+    address = f"{html.as_uri()}/executed/main-results.html"
+    page = browse(html.as_uri(), "/executed/main-results.html")
+    opened = page.locator("details.more-fold[open]")
+    assert opened.count() == 0
+    assert page.locator(".take-away").is_visible()
+    assert not page.locator("#tab-gains").is_visible()
+    page.locator("details.more-fold:has(#tab-gains) > summary").click()
+    assert page.locator("#tab-gains").is_visible()
+    page.goto(f"{address}#tab-information")
+    assert page.locator("#tab-information").is_visible()
+    assert opened.count() == 2
+    page = browse(html.as_uri(), "/executed/main-results.html#tab-information")
+    opened = page.locator("details.more-fold[open]")
+    opened.wait_for()
+    assert opened.locator("#tab-information").count() == 1
+    page.evaluate("localStorage.setItem('sphinx_highlight_terms', 'equal chance')")
+    page.goto(f"{address}?")
+    page.locator("details.more-fold[open] .highlighted").first.wait_for()
+    closed = page.locator("details.more-fold:not([open])")
+    before = closed.count()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert closed.count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert closed.count() == before > 0
+
+
 def test_every_page_is_looked_at(html):
     assert set(page_names(html)) == {*PAGES, *MADE_BY_SPHINX}
 

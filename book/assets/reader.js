@@ -194,15 +194,28 @@ function hideRows(rows, hidden) {
   });
 })();
 
-// A link to a definition opens what is folded there.
+// A link opens what is folded where it leads, and a search what is folded around the words that it marks.
 (() => {
+  function unfold(place) {
+    const closed = [];
+    for (let at = place; at; at = at.parentElement) if (at.matches("details:not([open])")) closed.push(at);
+    for (const fold of closed) fold.open = true;
+    return closed.length > 0;
+  }
+
   function open() {
     let name = "";
     try { name = decodeURIComponent(location.hash.slice(1)); } catch { /* no name of a place */ }
-    const section = document.getElementById(name)?.closest("section");
-    section?.querySelector(":scope > details")?.setAttribute("open", "");
+    const place = document.getElementById(name);
+    const own = place?.closest("section")?.querySelector(":scope > details:not([open])");
+    if (own) own.open = true;
+    if (unfold(place) || own) place.scrollIntoView();
   }
+
   addEventListener("hashchange", open);
+  addEventListener("load", () => setTimeout(() => {
+    document.querySelectorAll(".more-fold:not([open]) .highlighted").forEach(unfold);
+  }, 100)); // the words are marked a little after the page is there
   open();
 })();
 

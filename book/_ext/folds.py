@@ -1,0 +1,39 @@
+"""Sphinx extension: sections whose title begins with *More:* are folded, text and cells together.
+
+A reader opens one by its title, a link or a search that leads into it; print shows all (``reader.js``). The
+take-away that ends a page stands below the folds. In a notebook such a section is a heading as any other.
+"""
+
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+MORE = "More:"
+CLOSING = "take-away"  # class of what is never folded
+
+
+def fold(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Put each such section behind its title (event ``doctree-resolved``)."""
+    if app.builder.format != "html":
+        return
+    for section in list(doctree.findall(nodes.section)):
+        title = section.next_node(nodes.title)
+        if title is None or title.parent is not section or not title.astext().startswith(MORE):
+            continue
+        end = next((place for place, part in enumerate(section) if closes(part)), len(section))
+        section.insert(end, nodes.raw("", "</details>", format="html"))
+        place = section.index(title)
+        section.insert(place + 1, nodes.raw("", "</summary>", format="html"))
+        section.insert(place, nodes.raw("", '<details class="more-fold"><summary>', format="html"))
+
+
+def closes(part: nodes.Node) -> bool:
+    """Whether a part of a section holds the take-away of the page."""
+    return any(CLOSING in found["classes"] for found in part.findall(nodes.Admonition))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.connect("doctree-resolved", fold)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
