@@ -40,7 +40,7 @@ SECTIONS = (
 """Not here: `scoreboard`, `optimal-bound`, `other-settings` and `language-model`, which measure otherwise."""
 REMAIN = {
     ("what-probes-find", "Some of the paper's $p$-values"): "compares numbers that the paper prints",
-    ("environments", "A table that begins correct"): "measured on states of the world, step by step",
+    ("environments", "**A table that begins correct"): "measured on states of the world, step by step",
     (
         "environments",
         "Plans in the spatial worlds",
