@@ -65,6 +65,7 @@ def answer(request, profile=TYPICAL):
     setting = _setting(world, profile, situation.distracted)
     block = situation.block
     block.keys[:] = _keys(world.name, int(request["seed"]))
+    block.prone[:] = 1.0  # its errors fall evenly
     block.risk[:] = RISK_MEDIUM if situation.last_worked[0] == prompts.INVALID else RISK_LOW
     past = np.repeat(block, block.t[0])[1:]  # who took its task for finished has quit for good
     past.t[:] = np.arange(1, block.t[0])

@@ -188,7 +188,7 @@ def test_no_policy_succeeds_where_none_can(condition, some):
 
 def test_the_ceiling_of_accuracy_by_hand():
     """S2 rooms: 23 fields; two boxes and one idle goal at risk; of three keyed doors at most two in sight."""
-    accuracy_ceiling = definitions("optimal-bound", "3", "ceilings").accuracy_ceiling
+    accuracy_ceiling = definitions("optimal-bound", "boards", "ceilings").accuracy_ceiling
     profile = replace(PROFILES["perfect"], name="x", slip=0.1)
     found = accuracy_ceiling(Condition("objectstate", POLICIES["no-probe"], profile=profile), np.arange(30))
     loose = 3 * 0.1 * 0.8 * (1 - 30 * 0.1 / 33)

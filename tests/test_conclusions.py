@@ -103,7 +103,7 @@ def changed(change: Callable[[pd.DataFrame], pd.DataFrame], found: dict[str, boo
     nothing = Nothing()
 
     def keep(text: str, when: object) -> markup.Text:
-        found[text] = markup._is_so(when)
+        found[text] = markup.is_so(when)
         return markup.Text(text)
 
     def reading(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
