@@ -121,7 +121,7 @@ def test_the_optimum_is_that_of_exhaustive_search(protocol, density, horizon, bu
 @given(small_worlds, st.floats(0, 1))
 def test_the_best_policies_have_the_means_they_promise_and_serve_every_weight(small, weight):
     tree = grow(small)
-    reached_under = definitions("optimal-bound", "3", "boards").reached_under
+    reached_under = definitions("optimal-bound", "boards").reached_under
     corners = frontier(tree)
     for corner in corners:
         best = pytest.approx((corner.accuracy, corner.success), abs=1e-10)
