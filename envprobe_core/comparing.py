@@ -268,7 +268,7 @@ def compare(
     require(frame, read := list(dict.fromkeys([*KEY, *by, *columns_read([measure])])))
     held = sorted(map(str, frame["policy"].unique()))
     titles = {name: NAMES.get(name, ()) for name in held}
-    arm, reference = (one if one in titles else _meant(one, titles) for one in (arm, reference))
+    arm, reference = (_meant(one, titles) for one in (arm, reference))
     if missing := {arm, reference} - set(held):
         raise InputError(f"the frame has no policy {min(missing)!r}; it holds {', '.join(held)}")
     for name, worlds in strata.items():

@@ -125,6 +125,12 @@ NAMES: dict[str, tuple[str, ...]] = {name: (policy.title,) for name, policy in P
 """Names and titles, as `naming` takes them."""
 
 
+def _check_free(name: str) -> None:
+    """Refuse a name that a policy of the companion has."""
+    if name in POLICIES:
+        raise InputError(f"policy name {name!r} is taken; taken names: {', '.join(POLICIES)}")
+
+
 def custom_policy(name: str, score: Score, title: str | None = None) -> Policy:
     """Make a policy of a reader's own score function, from a view to an array [field], and the usual gate.
 
@@ -134,8 +140,7 @@ def custom_policy(name: str, score: Score, title: str | None = None) -> Policy:
     >>> custom_policy("stalest", lambda view: 2.0 * view.s).has_threshold
     True
     """
-    if name in POLICIES:
-        raise InputError(f"policy name {name!r} is taken; taken names: {', '.join(POLICIES)}")
+    _check_free(name)
     return Policy(name, title or name, Rule(rules.OWN), TERMS, score=score)
 
 
@@ -153,8 +158,7 @@ def weighted_policy(name: str, title: str, weights: Sequence[float]) -> Policy:
     >>> weighted_policy("mine", "Mine", [0.0, 1.0, 2.0, 0.0]).has_threshold
     True
     """
-    if name in POLICIES:
-        raise InputError(f"policy name {name!r} is taken; taken names: {', '.join(POLICIES)}")
+    _check_free(name)
     own = tuple(map(float, weights))
     if len(own) != len(TERMS) or not all(map(isfinite, own)):
         raise InputError(f"weights {own}: one finite number for each of {', '.join(TERMS)} is accepted")

@@ -190,19 +190,27 @@ def pool(columns: Mapping[str, Floats], policies: Sequence[str]) -> Floats:
     return np.stack(found, axis=-1)
 
 
-def loss(predicted: Floats, paper: Floats, counted: Mask = COUNTED) -> Floats:
-    """The objective 2 sum(sqrt(1 + z^2) - 1) with z = (ours - paper's) / SCALE, [...].
+def soft_l1(z: Floats) -> Floats:
+    """The penalty 2 (sqrt(1 + z^2) - 1) of each distance z from a target, in units of the target's scale.
 
-    It is quadratic for a target that is met within the scale and linear beyond ("soft L1"), so that a target
-    out of reach pulls steadily and cannot buy its distance by spoiling all the others.
+    It is quadratic for a target that is met within the scale and linear beyond, so that a target out of reach
+    pulls steadily and cannot buy its distance by spoiling all the others.
+
+    >>> soft_l1(np.array([0.0, -3.0])).round(3).tolist()
+    [0.0, 4.325]
+    """
+    return 2.0 * (np.sqrt(1.0 + z * z) - 1.0)
+
+
+def loss(predicted: Floats, paper: Floats, counted: Mask = COUNTED) -> Floats:
+    """The objective, the sum of `soft_l1` of (ours - paper's) / SCALE, [...].
 
     Args:
         predicted: [..., target].
         paper: [target].
         counted: [target], the targets that count.
     """
-    z = (predicted - paper) / SCALE
-    return np.where(counted, 2.0 * (np.sqrt(1.0 + z * z) - 1.0), 0.0).sum(axis=-1)
+    return np.where(counted, soft_l1((predicted - paper) / SCALE), 0.0).sum(axis=-1)
 
 
 # the search
@@ -256,7 +264,7 @@ def minimise(
     settings: Settings = DEFAULT,
     begin: Sequence[Point] | None = None,
 ) -> None:
-    """Nothing: the search is over once the objective was asked for every generation's points.
+    """A search by differential evolution over whole thousandths; its result is what the objective kept.
 
     Args:
         objective: the value of each point, [point]; it keeps what it was asked.

@@ -25,8 +25,10 @@ from envprobe_book.analyses.calibration import (
     THOUSANDTHS,
     Free,
     Place,
+    Point,
     Settings,
     minimise,
+    soft_l1,
 )
 from envprobe_book.claims import paper_value
 from envprobe_core import __version__
@@ -132,7 +134,6 @@ ASSUMPTION = (
     "McNemar p, the printed shares of episodes without a probe, and Periodic's accuracies. *Post-hoc*: its "
     "other habits were chosen after the paper's figures had been seen."
 )
-Point = tuple[int, ...]
 
 
 def predict(profiles: Sequence[AgentProfile], seeds: Seeds = SEEDS, *, jobs: int = 1) -> Floats:
@@ -174,14 +175,14 @@ def target_values() -> Floats:
 
 
 def loss(predicted: Floats, paper: Floats) -> Floats:
-    """The objective of `calibration.loss`, each target by its own scale, [...].
+    """The objective, the sum of `soft_l1` of each target's distance by its own scale, [...].
 
     Args:
         predicted: [..., target].
         paper: [target].
     """
-    z = (predicted - paper) / np.array([target.scale for target in TARGETS])
-    return (2.0 * (np.sqrt(1.0 + z * z) - 1.0)).sum(axis=-1)
+    scales = np.array([target.scale for target in TARGETS])
+    return soft_l1((predicted - paper) / scales).sum(axis=-1)
 
 
 def candidate(point: Sequence[int]) -> AgentProfile:
