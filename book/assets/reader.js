@@ -116,24 +116,7 @@
   results.before(box);
 })();
 
-// Rows that a button shows and hides; without scripts, and in print, all are there.
-// `turn(open)` is called at once, with false, and at each click. Returns what opens or closes them from elsewhere.
-function folding(button, turn) {
-  const set = (open) => {
-    button.setAttribute("aria-expanded", String(open));
-    turn(open);
-  };
-  button.type = "button";
-  button.addEventListener("click", () => set(button.getAttribute("aria-expanded") === "false"));
-  set(false);
-  return set;
-}
-
-function hideRows(rows, hidden) {
-  for (const row of rows) row.classList.toggle("later-row", hidden);
-}
-
-// A long table shows its first rows; a button shows all of them.
+// A long table shows its first rows; a button shows all of them. Without scripts, and in print, all are there.
 (() => {
   const SHOWN = 12;
 
@@ -147,10 +130,14 @@ function hideRows(rows, hidden) {
     const also = unseen.size && unseen.size < 4 ? `, with ${[...unseen].join(", ")}` : "";
     const button = document.createElement("button");
     button.className = "all-rows";
-    folding(button, (open) => {
-      hideRows(later, !open);
+    button.type = "button";
+    function show(open) {
+      button.setAttribute("aria-expanded", String(open));
       button.textContent = open ? `first ${SHOWN} rows` : `all ${rows.length} rows${also}`;
-    });
+      for (const row of later) row.classList.toggle("later-row", !open);
+    }
+    button.addEventListener("click", () => show(button.getAttribute("aria-expanded") === "false"));
+    show(false);
     const box = table.parentElement;
     (box.dataset.scrolls || /auto|scroll/.test(getComputedStyle(box).overflowX) ? box : table).after(button);
   }
