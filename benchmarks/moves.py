@@ -33,6 +33,7 @@ MOVE = """async ([name, knob, value]) => {
   while (root.dataset.settled !== "yes") await new Promise((go) => setTimeout(go, 5));
   return {first, rest: performance.now() - begin};
 }"""
+OPEN = "document.querySelectorAll('details').forEach((fold) => { fold.open = true; })"  # some lie in folds
 NAMES = "[...document.querySelectorAll('.live-figure:has(.lp)')].map(({id}) => id)"
 
 
@@ -46,6 +47,7 @@ def figures(page: Page, path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]
     """The figures of a page, each with what its moves took in milliseconds: `first` and `rest`."""
     page.goto(path.as_uri())
     page.locator(".live-figure .lp").first.wait_for()
+    page.evaluate(OPEN)
     for name in page.evaluate(NAMES):
         page.locator(f"#{name}").scroll_into_view_if_needed()
         yield name, [page.evaluate(MOVE, [name, knob, value]) for knob, value in MOVES]
