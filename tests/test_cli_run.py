@@ -328,10 +328,15 @@ def test_a_folder_that_another_run_is_writing_to_is_refused(tmp_path, told, whol
     assert contents(run) == whole
 
 
+def copy_core(folder):
+    """Copy the core without its machine code, so that whoever finds it first compiles it."""
+    left_out = shutil.ignore_patterns("__pycache__", "public", "replays")
+    shutil.copytree(PACKAGE, folder / "envprobe_core", ignore=left_out)
+
+
 @pytest.mark.parametrize(("verb", "order", "how"), [("run", 15, "terminated"), ("compile", 2, "interrupted")])
 def test_an_end_while_the_engine_is_compiled(tmp_path, verb, order, how):
-    left_out = shutil.ignore_patterns("__pycache__", "public", "replays")
-    shutil.copytree(PACKAGE, tmp_path / "envprobe_core", ignore=left_out)
+    copy_core(tmp_path)
     more = {"run": [*SMALL, "--out", str(tmp_path / "run")], "compile": []}[verb]
     folder = tmp_path / "envprobe_core" / "engine" / "__pycache__"
     with subprocess.Popen(
@@ -346,3 +351,33 @@ def test_an_end_while_the_engine_is_compiled(tmp_path, verb, order, how):
     assert (process.returncode, last) == (128 + order, f"{how}\n")
     assert announced.count("\n") <= 1
     assert not [path for path in folder.rglob("*") if ".tmp." in path.name]
+
+
+AT_A_CALL_OF_LLVM = """
+import signal, sys
+from numba.core import codegen
+from envprobe_book import cli
+
+known = codegen.CPUCodeLibrary._object_compiled_hook.__func__
+
+def called(kind, module, code):
+    if module.name == "run":  # the last one, whose machine code is asked for at once
+        signal.raise_signal({order})
+    return known(kind, module, code)
+
+codegen.CPUCodeLibrary._object_compiled_hook = classmethod(called)
+sys.argv[0] = "envprobe"
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("order", "how"), [(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted")])
+def test_an_end_while_the_compiler_calls_back_is_not_lost(tmp_path, order, how):
+    """LLVM drops what is raised in a call of its own: the command went on with a half-made function."""
+    code = AT_A_CALL_OF_LLVM.format(order=int(order))
+    copy_core(tmp_path)
+    own = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", code, "run", *SMALL, "--out", str(tmp_path / "run")]
+    ended = subprocess.run(command, env=own, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (128 + order, f"envprobe: {how}")
+    assert "Traceback" not in ended.stderr

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -22,6 +23,8 @@ ENDED = {
     INTERRUPTED: "interrupted", 128 + signal.SIGTERM: "terminated", 128 + signal.SIGHUP: "hung up",
 }  # fmt: skip
 GONE = "the working folder is gone; change to one that is there"
+COMPILER = ("numba", "llvmlite")
+SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
 AGAIN = 0.1  # seconds after which a termination signal is sent again
 OF_A_CHECKOUT = ("reproduce", "book", "answers", "lab")
 
@@ -68,8 +71,9 @@ def main(arguments: list[str] | None = None) -> None:
     """
     given = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
-        for order in options.orders_to_end():
-            signal.signal(order, lambda number, _: sys.exit(128 + number))
+        heard = [signal.SIGINT] if signal.getsignal(signal.SIGINT) == signal.default_int_handler else []
+        for order in (*options.orders_to_end(), *heard):
+            signal.signal(order, _end)
         sys.unraisablehook = _order_again
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # one more would kill what ends already
         nowhere = Path(os.devnull).open("w")  # noqa: SIM115 - to the end of the process
@@ -113,11 +117,26 @@ def _fail(message: str, code: int = 2) -> NoReturn:
     sys.exit(code)
 
 
-def _order_again(swallowed: Any) -> None:
-    """Send a termination signal again that arrived in a callback, where Python can only print a traceback.
+def _end(number: int, frame: FrameType | None) -> None:
+    """End the process by unwinding it, or at once while the compiler works, which an exception would break.
 
-    Compilation spends most of its time in such callbacks.
+    LLVM calls back into Python, drops what is raised there and goes on with a half-made function. Nothing of
+    ours is open then: machine code and results are written whole or not at all.
     """
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in COMPILER:
+        frame = frame.f_back
+    if frame is not None:
+        if sys.stderr.isatty():
+            print(SHOW_CURSOR, end="", file=sys.stderr)
+        print(f"envprobe: {ENDED[128 + number]}", file=sys.stderr, flush=True)
+        os._exit(128 + number)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(128 + number)
+
+
+def _order_again(swallowed: Any) -> None:
+    """Send a termination signal again that arrived in a callback, where Python can only print a traceback."""
     interrupted = swallowed.exc_type is KeyboardInterrupt
     code = INTERRUPTED if interrupted else getattr(swallowed.exc_value, "code", None)
     if code not in ENDED:
