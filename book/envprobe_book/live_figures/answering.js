@@ -79,7 +79,10 @@
       }
     }
 
-    const stop = bar.follow(() => isSeen && answer());
+    const stop = bar.follow(() => {
+      if (isSeen) answer();
+      else root.dataset.settled = "no"; // what it shows belongs to a move before; it answers once it is seen
+    });
     const watching = new IntersectionObserver((entries) => {
       isSeen = entries.at(-1).isIntersecting;
       if (isSeen) answer();
