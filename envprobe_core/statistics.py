@@ -26,6 +26,7 @@ LARGE = 10_000  # units above which a plain mean gets the normal interval, the b
 TIE = 1e-12  # relative distance below which a resampled statistic counts as equal to the null
 KEPT_UNITS = 2_500  # larger count matrices are drawn again at each use, in blocks
 FIXED_POINT_BITS = 52
+KEPT_AS_NUMBERS = 1_000_000  # counts of a matrix that is kept as floating-point numbers too
 DRAWS_AT_ONCE = 100_000  # small enough for the cache, and for BLAS to stay on one thread
 LARGEST_SEED = 2**53  # below it every whole number is a number of a page as well
 RESAMPLING = noise.STREAMS  # the first stream that the engine does not use
@@ -131,6 +132,12 @@ def resample_counts(n: int, resamples: int = RESAMPLES, seed: int = 0) -> npt.ND
     return counts
 
 
+@lru_cache(maxsize=8)
+def _counts_as_numbers(n: int, resamples: int, seed: int) -> Floats:
+    """The counts as floating-point numbers, which a product with others takes several times sooner."""
+    return resample_counts(n, resamples, seed).astype(np.float64)
+
+
 def resampled_sums(columns: Floats, resamples: int, seed: int) -> Floats:
     """Sum `columns` [unit, column] over every resample, [resample, column], exactly.
 
@@ -145,6 +152,8 @@ def resampled_sums(columns: Floats, resamples: int, seed: int) -> Floats:
     whole = np.rint(np.ldexp(columns, exponent))
     if n <= KEPT_UNITS:
         counts = resample_counts(n, resamples, seed)
+        if counts.size <= KEPT_AS_NUMBERS:
+            counts = _counts_as_numbers(n, resamples, seed)
         rows = 1 + DRAWS_AT_ONCE // n
         blocks = (counts[start : start + rows] for start in range(0, resamples, rows))
     else:
@@ -507,6 +516,7 @@ def _share_below(k: int, n: int, p: float) -> float:
     return below / (below + above)
 
 
+@lru_cache(maxsize=4096)  # claims of a book ask for few of them, again and again
 def _exact_end(k: int, n: int, tail: float) -> float:
     """The share p of which k successes or fewer of n have the probability `tail`, halving the gap."""
     low, high = k / n, 1.0
