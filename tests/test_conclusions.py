@@ -26,6 +26,7 @@ SEEDS = "42:54"
 FEW = {
     "seeds": SEEDS, "more_seeds": "42:66", "training": "10000:10006", "resamples": 200, "profiles": 16,
     "seeds_each": 10, "pasts": 8, "futures": 4, "points": 3, "held_out": "10000:10012", "dry_run": 1,
+    "jobs": 1,
 }  # fmt: skip
 MEASURED = (
     "accuracy", "accuracy_terminal", "accuracy_slot", "success", "probes", "useful", "collapse_onset",
@@ -35,9 +36,9 @@ MIRRORED = (*MEASURED[:4], "collapse_onset", "action_onset", "value")
 SECTIONS = (
     "what-we-found", "main-results", "what-the-repository-records", "terms", "over-time", "pareto",
     "what-probes-find", "why-the-numbers", "one-episode", "how-a-section-is-made", "text-and-code",
-    "environments", "voi", "theory", "robustness",
+    "environments", "voi", "theory", "robustness", "other-settings", "scoreboard",
 )  # fmt: skip
-"""Not here: `scoreboard`, `optimal-bound`, `other-settings` and `language-model`, which measure otherwise."""
+"""Not here: `optimal-bound`, which measures states by enumeration, and `language-model`, stored answers."""
 REMAIN = {
     ("what-probes-find", "Some of the paper's $p$-values"): "compares numbers that the paper prints",
     ("environments", "**A table that begins correct"): "measured on states of the world, step by step",
@@ -50,6 +51,9 @@ REMAIN = {
         "With our simulated agent, uncertainty",
     ): "measured on beliefs, of episodes without scores",
     ("voi", "Averaged over kinds and rates"): "measured on the policy's notes",
+    ("other-settings", "Two rates bring an agent"): "measured on the agents of a fit, not on rows of a frame",
+    ("scoreboard", "Few printed numbers contradict"): "compares numbers that the paper prints",
+    ("scoreboard", "Passages that can be read"): "counts readings of the paper's sentences",
     ("theory", "The bound holds, even with half"): "measured on beliefs; its first part is a theorem's",
 }
 """Beginnings of the conclusions that no change here makes false, and why: their numbers come another way."""
