@@ -13,6 +13,8 @@ UV      := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python
 ENGINE  := $(shell grep -rlE '^@(helper|inline|kernel)$$' envprobe_core book/envprobe_book --include=*.py) \
 	$(wildcard envprobe_core/engine/*.py envprobe_core/worlds/*.py)
 
+TSC     := npm exec --yes --package=typescript@5.9.3 -- tsc
+
 CORE    := .venv-core/bin
 CORE_TESTS := $(addprefix tests/test_,$(addsuffix .py,alone imports worlds engine new_world compare statistics))
 
@@ -20,7 +22,7 @@ MAKEFLAGS += --jobs=2  # the browser and the packages install side by side
 unexport PYTHONDONTWRITEBYTECODE  # many processes start, and each would compile the engine again
 
 .DEFAULT_GOAL := help
-.PHONY: help book test core lint bench serve lab fuzz kills mutants lock browser clean
+.PHONY: help book test core lint types bench serve lab fuzz kills mutants lock browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -59,10 +61,14 @@ browser: # the system's Chromium, where this user may install it; elsewhere its 
 		DEBIAN_FRONTEND=noninteractive; export DEBIAN_FRONTEND; \
 		apt-get -qq update && apt-get -qq install -y chromium; fi
 
-lint: $(READY) ## style, and the types of the core
+lint: $(READY) types ## style, and the types of the core and of the pages' scripts
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+types: # of the pages' scripts, by TypeScript, where npm brings it
+	@if $(TSC) --version >/dev/null 2>&1; then echo "tsc -p book/jsconfig.json"; $(TSC) -p book/jsconfig.json; \
+		else echo "without npm and TypeScript the types of the pages' scripts are not checked"; fi
 
 bench: $(MADE) ## speed beside the former engine's, growth, moves, start, model calls (QUICK=1: three minutes)
 	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick)

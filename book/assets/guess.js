@@ -26,7 +26,7 @@
 
     form.addEventListener("change", (event) => {
       const place = inputs.indexOf(event.target);
-      try { localStorage.setItem(key, place); } catch { /* a browser that keeps nothing */ }
+      try { localStorage.setItem(key, String(place)); } catch { /* a browser that keeps nothing */ }
       settle(place);
     });
     let kept = null;

@@ -142,7 +142,9 @@
     (box.dataset.scrolls || /auto|scroll/.test(getComputedStyle(box).overflowX) ? box : table).after(button);
   }
 
-  document.querySelectorAll(".bd-article table.table, .bd-article table.dataframe").forEach((table) => {
+  /** @type {NodeListOf<HTMLTableElement>} */
+  const tables = document.querySelectorAll(".bd-article table.table, .bd-article table.dataframe");
+  tables.forEach((table) => {
     const leads = table.querySelector("td a[href^='#']"); // rows that set a figure of the page are all in sight
     if (table.tBodies[0]?.rows.length > SHOWN + 1 && !leads && !table.closest(".scoreboard")) fold(table);
   });
@@ -161,6 +163,7 @@
     let name = "";
     try { name = decodeURIComponent(location.hash.slice(1)); } catch { /* no name of a place */ }
     const place = document.getElementById(name);
+    /** @type {HTMLDetailsElement | null | undefined} */
     const own = place?.closest("section")?.querySelector(":scope > details:not([open])");
     if (own) own.open = true;
     if (unfold(place) || own) place.scrollIntoView();
@@ -176,13 +179,15 @@
 // Paper is light, and shows what is folded; behind a print the page is as it was.
 (() => {
   const root = document.documentElement;
-  let opened = [], theme = null;
+  /** @type {HTMLDetailsElement[]} */
+  let opened = [];
+  let theme = null;
 
   addEventListener("beforeprint", () => {
     if (theme !== null) return; // a print that has not ended
     theme = root.dataset.theme ?? "";
     root.dataset.theme = "light";
-    opened = [...document.querySelectorAll("details:not([open])")];
+    opened = [.../** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll("details:not([open])"))];
     for (const fold of opened) {
       fold.open = true;
       fold.dispatchEvent(new Event("toggle")); // what fills itself when it is opened: a browser's own comes too late

@@ -30,7 +30,9 @@
   }
 
   function mountAll() {
-    for (const host of document.querySelectorAll(".static-widget")) {
+    /** @type {NodeListOf<HTMLElement>} */
+    const hosts = document.querySelectorAll(".static-widget");
+    for (const host of hosts) {
       mount(host).catch((error) => {
         host.dataset.ready = "failed"; // the fallback's text stays
         console.error(`widget ${host.id}:`, error);

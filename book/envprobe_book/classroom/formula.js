@@ -88,7 +88,7 @@
     let open = 0;
     signs.forEach((sign, place) => {
       const after = signs[place + 1];
-      open += (sign.text === "(") - (sign.text === ")");
+      open += Number(sign.text === "(") - Number(sign.text === ")");
       if (open < 0) refuse(`a bracket is closed that was not opened: ${shown(text)}`);
       if (open > MOST_BRACKETS) refuse(`more than ${MOST_BRACKETS} brackets are open at once: ${shown(text)}`);
       if (sign.kind === "function" && after?.text !== "(") {

@@ -77,7 +77,7 @@
 
   // sentences that follow
 
-  function numberOf([name, row, part, absolute]) {
+  function numberOf(/** @type {any[]} */ [name, row, part, absolute]) {
     const found = figures[name]?.found[row];
     const value = part === "x" ? found?.x.value : found?.value[part];
     return absolute ? Math.abs(value) : value;

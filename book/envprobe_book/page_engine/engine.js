@@ -33,7 +33,7 @@
         const stack = new WebAssembly.Global({ value: "i32", mutable: true }, BASE);
         const table = new WebAssembly.Table({ initial: 8, element: "anyfunc" });
         const env = { __linear_memory: this.memory, __stack_pointer: stack, __indirect_function_table: table };
-        this.call = new WebAssembly.Instance(module, { env }).exports.run;
+        this.call = /** @type {Function} */ (new WebAssembly.Instance(module, { env }).exports.run);
         this.top = BASE;
       }
 
@@ -205,7 +205,7 @@
           const result = machines.run(data.world, data.task);
           const arrays = Object.values(result.columns);
           if (result.logs) arrays.push(...Object.values(result.logs).map(({ values }) => values));
-          postMessage({ number: data.number, result }, arrays.map((array) => array.buffer));
+          postMessage({ number: data.number, result }, { transfer: arrays.map((array) => array.buffer) });
         }
       } catch (error) {
         postMessage({ number: data.number, fault: String(error.message || error) });
@@ -217,7 +217,7 @@
   const ROWS = 256, LOGGED = 64; // seeds of a task: what is overtaken ends within milliseconds
   const WORKERS = 2;
   const HELLO = 3000; // milliseconds that a worker has to say that it is there
-  const script = document.currentScript && document.currentScript.src;
+  const script = document.currentScript instanceof HTMLScriptElement && document.currentScript.src;
   const packed = {}, worlds = {}, loading = {};
   let common = null, hands = null;
 

@@ -26,6 +26,7 @@
     [0.99, 2.5758293035489],
   ]);
 
+  /** @returns {never} */
   function refuse(sentence) {
     throw new RangeError(sentence);
   }
@@ -106,8 +107,12 @@
 
   // resampling: the hash in halves of 32 bits, since a page has no fast whole numbers of 64
 
+  /** @typedef {[number, number]} Word the upper and the lower half */
+  /** @type {Word} */
   const GOLDEN = [0x9e3779b9, 0x7f4a7c15];
+  /** @type {Word} */
   const FIRST = [0xbf58476d, 0x1ce4e5b9];
+  /** @type {Word} */
   const SECOND = [0x94d049bb, 0x133111eb];
 
   // The upper half of the product of two halves (Warren, Hacker's Delight, 2012, section 8-2).
@@ -121,26 +126,31 @@
     return (Math.imul(aHigh, bHigh) + (middle >>> 16) + (other >>> 16)) | 0;
   }
 
-  function plus([aHigh, aLow], [bHigh, bLow]) {
+  /** @returns {Word} */
+  function plus(/** @type {Word} */ [aHigh, aLow], /** @type {Word} */ [bHigh, bLow]) {
     const low = (aLow >>> 0) + (bLow >>> 0);
     return [(aHigh + bHigh + (low > 0xffffffff ? 1 : 0)) | 0, low | 0];
   }
 
-  function times([aHigh, aLow], [bHigh, bLow]) {
+  /** @returns {Word} */
+  function times(/** @type {Word} */ [aHigh, aLow], /** @type {Word} */ [bHigh, bLow]) {
     return [(upperProduct(aLow, bLow) + Math.imul(aHigh, bLow) + Math.imul(aLow, bHigh)) | 0, Math.imul(aLow, bLow)];
   }
 
-  function xor([aHigh, aLow], [bHigh, bLow]) {
+  /** @returns {Word} */
+  function xor(/** @type {Word} */ [aHigh, aLow], /** @type {Word} */ [bHigh, bLow]) {
     return [aHigh ^ bHigh, aLow ^ bLow];
   }
 
   // SplitMix64, as `mix` of the engine's noise.
-  function mix(word) {
+  function mix(/** @type {Word} */ word) {
+    /** @type {(word: Word, by: number) => Word} */
     const folded = ([high, low], by) => [high ^ (high >>> by), low ^ ((low >>> by) | (high << (32 - by)))];
     return folded(times(folded(times(folded(word, 30), FIRST), 27), SECOND), 31);
   }
 
   // A whole number from 0 below 2**53 as a word.
+  /** @returns {Word} */
   function word(number) {
     return [Math.floor(number / 2 ** 32) | 0, number | 0];
   }

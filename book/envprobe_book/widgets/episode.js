@@ -119,8 +119,7 @@ function recordRun(lexicon, scene, protocol, name, seen) {
   });
   for (const part of ["outcome", "gate", "deed", "reply"]) run[part] = told.map((own) => own[part]);
   const end = said(lexicon, seen.reached ? "reached" : "missed", { right: right[steps], fields });
-  run.brief = [...told.map(({ brief }) => brief), end];
-  return run;
+  return { ...run, brief: [...told.map(({ brief }) => brief), end] };
 }
 
 const sum = (one, other) => one + other;
@@ -327,7 +326,7 @@ const PICK = {
 };
 
 // How rare a seed of a survey is, in words.
-function rarity(kind, survey, { seed, gap }, [first, second]) {
+function rarity(kind, survey, { seed, gap }, /** @type {string[]} */ [first, second]) {
   const count = survey.length;
   const far = survey.filter((one) => Math.abs(one.gap) >= Math.abs(gap)).length;
   const same = survey.filter((one) => one.gap === gap).length;

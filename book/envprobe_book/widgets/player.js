@@ -446,8 +446,10 @@ function drawScene(scene, run, at, depth, picture) {
 }
 
 // What happened at a step, as a list of headings, with lines of the paper's Algorithm 1, and texts.
+/** @returns {[string, string[]][]} */
 function storyLines(run, at) {
   if (at === run.steps) return [["End", [run.brief[at]]]];
+  /** @type {[string, string[]][]} */
   const lines = [["Gate (11)", [run.gate[at]]]];
   if (run.reply[at]) lines.push(["Probe (12–14)", [run.reply[at]]], ["Action", [run.deed[at]]]);
   else lines.push(["Acts (15–16)", [run.deed[at]]]);
@@ -494,6 +496,7 @@ async function findEngine(model) {
   return engine?.available() ? engine : null;
 }
 
+/** @type {[string, string, Record<string, string>?][]} */
 const FORM = [
   ["world", "World"],
   ["first", "Policy"],
