@@ -131,4 +131,4 @@ def test_nothing_is_concluded_of_protocols_that_were_not_run():
     definitions(
         "text-and-code", "41", whole=["41"], take_away=lambda paper, found, on: said.extend(found), **given
     )
-    assert ["<s>" in one.markdown for one in said] == [True, False, True, False, True, False]
+    assert ["~~" in one.markdown for one in said] == [True, False, True, False, True, False]

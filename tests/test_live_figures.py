@@ -107,7 +107,7 @@ def test_a_condition_on_a_figure_is_decided_here_and_told_to_the_page(monkeypatc
     said = conclude("It is ahead.", when=[released.high > -100]).markdown
     assert re.fullmatch(r"\[\]\(live:[\w-]+\)It is ahead\.\[\]\(live:end\)", said)
     struck = conclude("It is far ahead.", when=[released.low > 1000]).markdown
-    assert "<s>It is far ahead.</s>" in struck
+    assert "~~It is far ahead.~~" in struck
     monkeypatch.setenv(BOOK, "1")
     with pytest.raises(ConclusionError):
         conclude("It is far ahead.", when=[released.low > 1000])

@@ -12,7 +12,7 @@ from envprobe_book.live_figures.estimates import Estimate
 pytestmark = pytest.mark.browser
 LIVE = (
     "main-results", "why-the-numbers", "text-and-code", "terms", "over-time", "pareto", "what-probes-find",
-    "other-settings", "robustness", "voi", "what-we-found", "how-a-section-is-made",
+    "other-settings", "robustness", "voi", "what-we-found", "how-a-section-is-made", "theory",
 )  # fmt: skip
 FOUND = "name => EnvProbe.live.figures[name].found.map(({value}) => [value.value, value.low, value.high])"
 
@@ -53,7 +53,7 @@ def test_the_main_figure_answers_both_sliders(browse, html, name):
     playwright.expect(numbers).to_have_text(before)
 
 
-@pytest.mark.parametrize("name", ["main-results", "terms", "pareto", "over-time"])
+@pytest.mark.parametrize("name", ["main-results", "terms", "pareto", "over-time", "theory"])
 def test_a_moved_figure_shows_what_python_finds(browse, html, name):
     page = browse(html.as_uri(), f"/executed/{name}.html?budget=4&threshold=2.25&profile=careful")
     page.locator(".live-figure .lp").first.wait_for()

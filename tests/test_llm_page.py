@@ -142,6 +142,8 @@ def test_a_replay_is_one_more_column_of_the_scoreboard(begun):
     verdicts = board.pivot(index="claim", columns="protocol", values="verdict")
     assert (verdicts["paper"] == verdicts[label]).all()
     assert f'<th scope="col">{in_words(label)}</th>' in page.show_scoreboard(board).html
+    board.loc[board["protocol"] == label, "invalid"] = 0.0316
+    assert f"{in_words(label)}; 3.2% of belief updates invalid</th>" in page.show_scoreboard(board).html
     assert f',"{label}",{run.file.agent.model},' in page.as_csv(board)
 
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 import nbformat
 import pytest
+from playwright import sync_api as playwright
 
 from built_book import SMALL, page_names
 from envprobe_book.claims import load_claims, paper_values, read_rows
@@ -232,6 +233,71 @@ def test_everyone_can_use_the_page(tab, html, name):
     for theme, rules in (("light", ["color-contrast"]), ("dark", None)):
         tab.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
         tab.wait_for_function("document.getAnimations().length === 0")  # colours change little by little
+        assert serious(tab, {"exclude": [[f"svg.{FIGURE_CLASS}"], ["mjx-math"]]}, rules) == []
+    assert not faults
+
+
+BUDGET = "body > .live-bar input[data-knob=budget]"
+
+
+def open_the_bar(page):
+    page.locator("body > .live-bar summary").click()
+
+
+def move_until_struck_out(page):
+    page.locator(BUDGET).fill("0")
+    page.locator(".live-not-so").first.wait_for(timeout=60_000)
+
+
+def read_a_mark(page):
+    picture = page.locator(".lp-picture").first
+    picture.scroll_into_view_if_needed()
+    picture.focus()
+    page.keyboard.press("ArrowRight")
+    page.locator(".lp-tip").first.wait_for()
+
+
+def play_half_way(page):
+    page.get_by_role("slider", name="Step", exact=True).fill("9")
+
+
+def ask_for_what_cannot_be_run(page):
+    page.goto(f"{page.url}?budget=99&world=mars")
+    playwright.expect(page.locator(".explorer-message")).not_to_be_empty()
+
+
+def open_a_card(page):
+    page.locator(".review-cell").first.click()
+    page.locator(".review-card").wait_for()
+
+
+def choose_a_verdict(page):
+    page.locator(".review-chip").first.click()
+
+
+MOVED = [  # what a reader makes of a page, which is not as it was built
+    ("voi", open_the_bar), ("theory", move_until_struck_out), ("main-results", read_a_mark),
+    ("one-episode", play_half_way), ("explorer", ask_for_what_cannot_be_run), ("scoreboard", open_a_card),
+    ("scoreboard", choose_a_verdict),
+]  # fmt: skip
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("name", "move"), MOVED, ids=[f"{name}-{move.__name__}" for name, move in MOVED])
+def test_everyone_can_use_a_page_that_a_reader_has_moved(tab, html, name, move, width):
+    """As above: a sentence struck out, a mark read, a card or a bar open, an episode half way, a message."""
+    tab, faults = tab
+    faults.clear()
+    tab.set_viewport_size({"width": width, "height": 844})
+    tab.goto(f"{html.as_uri()}/executed/{name}.html", wait_until="load")
+    tab.wait_for_function(WAITS)
+    move(tab)
+    assert tab.evaluate(WIDER) <= 0
+    tab.evaluate(LEAVE_OUT, INSIDE)
+    for theme, rules in (("light", ["color-contrast"]), ("dark", None)):
+        tab.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
+        tab.wait_for_function("document.getAnimations().length === 0")
         assert serious(tab, {"exclude": [[f"svg.{FIGURE_CLASS}"], ["mjx-math"]]}, rules) == []
     assert not faults
 

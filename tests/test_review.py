@@ -12,7 +12,7 @@ from envprobe_book.analyses.scoreboard import choose_claims, run_claims
 from envprobe_book.claims import find_claim, paper_value, paper_values, printed
 from envprobe_book.claims.judge import AGREES, judge
 from envprobe_book.claims.printed import TEXT, VALUE, claim_of, printed_tables
-from envprobe_book.pages.review import Findings, show_tables, verdict_data
+from envprobe_book.pages.review import STYLE, Findings, review_script, show_tables, verdict_data
 from envprobe_core.errors import look_up
 from envprobe_core.experiment import run
 from envprobe_core.policies import POLICIES
@@ -125,11 +125,11 @@ def page_file(tmp_path_factory):
         told = verdict_data(dict(zip(own["protocol"], own["verdict"], strict=True)))
         rows += f'<tr id="claim-{name}"{told}><td>{name}</td></tr>'
     folder = tmp_path_factory.mktemp("review")
-    styles, scripts = (("scoreboard.css", "review.css"), ("review.js",))
+    styles = "scoreboard.css", STYLE
     text = "".join(f"<style>{(ASSETS / name).read_text()}</style>" for name in styles)
     claims = f'<table class="scoreboard"><tbody>{rows}</tbody></table>'
     text += f'<article class="bd-article">{shown}{claims}</article>'
-    text += "".join(f"<script>{(ASSETS / name).read_text()}</script>" for name in scripts)
+    text += f"<script>{review_script()}</script>"
     path = folder / "page.html"
     path.write_text(f'<!doctype html><html lang="en"><meta charset="utf-8"><title>t</title>{text}</html>')
     return path

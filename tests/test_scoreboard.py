@@ -152,4 +152,4 @@ def test_simple_is_called_most_accurate_only_where_it_is_ahead(lead):
     )
     given = {"points": points.assign(nondominated=True, stability=1.0), "trades": {}, "conclude": conclude}
     definitions("pareto", "15", whole=["15"], take_away=lambda paper, found, on: said.extend(found), **given)
-    assert ["<s>" in one.markdown for one in said if "most accurate" in one.markdown] == [not lead]
+    assert ["~~" in one.markdown for one in said if "most accurate" in one.markdown] == [not lead]

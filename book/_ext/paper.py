@@ -23,6 +23,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from envprobe_book.claims import paper_items, paper_values
+from envprobe_book.pages import review
 
 GLOSSARY = "how-to-read"  # the page that holds it
 WORDS = "paper-words.js"
@@ -142,12 +143,13 @@ def entries(env: BuildEnvironment) -> Iterator[tuple[str, str, str]]:
             yield value, title, home.get(source, "items.html")
 
 
-def write_words(app: Sphinx, exception: Exception | None) -> None:
-    """Write the script that the search page reads (event ``build-finished``)."""
+def write_scripts(app: Sphinx, exception: Exception | None) -> None:
+    """Write what the search page and the paper's tables load (event ``build-finished``)."""
     if exception is None and app.builder.format == "html":
         found = [[words.lower(), title, address] for words, title, address in entries(app.env)]
         text = f"const PAPER_WORDS = {json.dumps(found, ensure_ascii=False)};\n"
-        (Path(app.outdir) / "_static" / WORDS).write_text(text, encoding="utf-8")
+        for name, script in {WORDS: text, review.SCRIPT: review.review_script()}.items():
+            (Path(app.outdir) / "_static" / name).write_text(script, encoding="utf-8")
 
 
 def add_items(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
@@ -155,9 +157,9 @@ def add_items(app: Sphinx, pagename: str, templatename: str, context: dict[str, 
     context["paper_items"] = list(items_of_pages(app.env).get(pagename, ()))
     if pagename == "search":
         app.add_js_file(WORDS, loading_method="defer", priority=400)
-    if '<div class="review"' in context.get("body", ""):  # see `envprobe_book.pages.review`
-        app.add_js_file("review.js", loading_method="defer")
-        app.add_css_file("review.css")
+    if '<div class="review"' in context.get("body", ""):
+        app.add_js_file(review.SCRIPT, loading_method="defer")
+        app.add_css_file(review.STYLE)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -166,5 +168,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("inline-figure", InlineFigure)
     app.connect("doctree-resolved", explain)
     app.connect("html-page-context", add_items)
-    app.connect("build-finished", write_words)
+    app.connect("build-finished", write_scripts)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,8 @@
 // A policy of one's own, in the page: weights or a formula, run beside all policies of the book.
 //
-// A classic script, after engine.js, statistics.js and formula.js. The element `.own-policy` holds what it needs as JSON
-// (envprobe_book/classroom/policy_page.py). It adds `EnvProbe.ownPolicy`:
+// A classic script, after engine.js, the tools of widgets/shared.js (`EnvProbe.dom`), statistics.js and
+// formula.js. The element `.own-policy` holds what it needs as JSON (envprobe_book/classroom/policy_page.py). It
+// adds `EnvProbe.ownPolicy`:
 //
 //   episodes(policy, seeds, {signal, onprogress})   a promise of {world: measures}, one number a seed each
 //   written(weights)                                the weights as a formula
@@ -18,8 +19,8 @@
   const CHUNK = 20; // seeds that are walked between two breaths of the page: some hundredths of a second
   const MOST_SEEDS = 2000, LONGEST_LINK = 4000;
   const REFERENCES = ["simple", "periodic"];
-  const SVG = "http://www.w3.org/2000/svg";
-  const { engine, statistics, formula: formulas } = globalThis.EnvProbe ?? {};
+  const { engine, statistics, formula: formulas, dom } = globalThis.EnvProbe;
+  const { element, shape } = dom;
 
   const refuse = (sentence) => {
     throw new Error(sentence);
@@ -194,13 +195,9 @@
 
   // drawing
 
-  function make(tag, attributes = {}, ...children) {
-    const node = tag.startsWith("svg:") ? document.createElementNS(SVG, tag.slice(4)) : document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) {
-      if (name === "on") for (const [event, act] of Object.entries(value)) node.addEventListener(event, act);
-      else if (value !== null && value !== false) node.setAttribute(name, value === true ? "" : value);
-    }
-    node.append(...children);
+  // What is clicked, or sent, does something.
+  function on(event, act, node) {
+    node.addEventListener(event, act);
     return node;
   }
 
@@ -213,8 +210,8 @@
   function strip(one, [least, most], colour) {
     const at = (value) => 4 + (92 * (value - least)) / Math.max(most - least, 1e-9);
     const line = { x1: at(one.low), x2: at(one.high), y1: 7, y2: 7, stroke: "currentColor" };
-    return make("svg:svg", { class: "own-strip", viewBox: "0 0 100 14", "aria-hidden": "true", style: colour },
-      make("svg:line", line), make("svg:circle", { cx: at(one.value), cy: 7, r: 3.5, fill: "currentColor" }));
+    return shape("svg", { class: "own-strip", viewBox: "0 0 100 14", "aria-hidden": "true", style: colour },
+      shape("line", line), shape("circle", { cx: at(one.value), cy: 7, r: 3.5, fill: "currentColor" }));
   }
 
   const colourOf = ({ colour, dark }) => `--light:${colour};--dark:${dark}`;
@@ -226,13 +223,13 @@
     };
     const scales = { accuracy: scale("accuracy"), success: scale("success") };
     const cell = (row, name) =>
-      make("td", {}, make("span", {}, `${row[name].value.toFixed(3)} `), make("span", { class: "own-range" }, interval(row[name], 3)),
+      element("td", {}, element("span", {}, `${row[name].value.toFixed(3)} `), element("span", { class: "own-range" }, interval(row[name], 3)),
         strip(row[name], scales[name], colourOf(row.mark)));
-    const heads = ["policy", "accuracy", "success", "probes"].map((text) => make("th", { scope: "col" }, text));
-    return make("table", { class: "own-table" }, make("thead", {}, make("tr", {}, ...heads)),
-      make("tbody", {}, ...rows.map((row) =>
-        make("tr", { class: row.own ? "own-mine" : null }, make("th", { scope: "row" }, row.title),
-          cell(row, "accuracy"), cell(row, "success"), make("td", {}, row.probes.toFixed(1))))));
+    const heads = ["policy", "accuracy", "success", "probes"].map((text) => element("th", { scope: "col" }, text));
+    return element("table", { class: "own-table" }, element("thead", {}, element("tr", {}, ...heads)),
+      element("tbody", {}, ...rows.map((row) =>
+        element("tr", { class: row.own ? "own-mine" : null }, element("th", { scope: "row" }, row.title),
+          cell(row, "accuracy"), cell(row, "success"), element("td", {}, row.probes.toFixed(1))))));
   }
 
   // Every attempt's gain, and the best so far as a step line.
@@ -246,12 +243,12 @@
       best = Math.max(best, value);
       path += at === 0 ? `M${x(0)} ${y(best)}` : `H${x(at)}V${y(best)}`;
     });
-    const label = (text, attributes) => make("svg:text", { "font-size": 11, fill: "currentColor", ...attributes }, text);
+    const label = (text, attributes) => shape("text", { "font-size": 11, fill: "currentColor", ...attributes }, text);
     const told = `Gain of ${gains.length} attempts over EnvProbe-Simple in points; the best is ${signed(best)}.`;
-    return make("svg:svg", { class: "own-curve", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": told },
-      make("svg:line", { x1: left, x2: width - 4, y1: y(0), y2: y(0), stroke: "currentColor", "stroke-dasharray": "3 3", opacity: 0.6 }),
-      make("svg:path", { d: path, class: "own-best" }),
-      ...gains.map((value, at) => make("svg:circle", { cx: x(at), cy: y(value), r: 4, class: "own-dot" }, make("svg:title", {}, `attempt ${at + 1}: ${signed(value)}`))),
+    return shape("svg", { class: "own-curve", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": told },
+      shape("line", { x1: left, x2: width - 4, y1: y(0), y2: y(0), stroke: "currentColor", "stroke-dasharray": "3 3", opacity: 0.6 }),
+      shape("path", { d: path, class: "own-best" }),
+      ...gains.map((value, at) => shape("circle", { cx: x(at), cy: y(value), r: 4, class: "own-dot" }, shape("title", {}, `attempt ${at + 1}: ${signed(value)}`))),
       label(signed(high), { x: left - 4, y: y(high) + 4, "text-anchor": "end" }),
       ...(low < high ? [label(signed(low), { x: left - 4, y: y(low) + 4, "text-anchor": "end" })] : []),
       label("attempts, in order", { x: width - 4, y: height - 6, "text-anchor": "end" }));
@@ -275,41 +272,41 @@
       const id = `${prefix}-${name}`;
       input.id = id;
       inputs[name] = input;
-      return make("div", { class: "own-field" }, make("label", { for: id }, label), input, ...(hint ? [make("small", {}, hint)] : []));
+      return element("div", { class: "own-field" }, element("label", { for: id }, label), input, ...(hint ? [element("small", {}, hint)] : []));
     };
-    const number = (attributes) => make("input", { type: "number", inputmode: "decimal", ...attributes });
-    const choice = (options) => make("select", {}, ...Object.entries(options).map(([value, title]) => make("option", { value }, title)));
-    const button = (text, act, attributes = {}) => make("button", { type: "button", on: { click: act }, ...attributes }, text);
+    const number = (attributes) => element("input", { type: "number", inputmode: "decimal", ...attributes });
+    const choice = (options) => element("select", {}, ...Object.entries(options).map(([value, title]) => element("option", { value }, title)));
+    const button = (text, act, attributes = {}) => on("click", act, element("button", { type: "button", ...attributes }, text));
 
     const meanings = { c: "criticality", s: "staleness", u: "uncertainty", d: "dependency" };
     const sliders = TERMS.map((term) => {
-      const field = named(term, `${term}, ${meanings[term]}`, make("input", { type: "range", min: -1, max: 3, step: 0.1 }));
-      field.querySelector("label").append(" ", make("output", { for: inputs[term].id }));
+      const field = named(term, `${term}, ${meanings[term]}`, element("input", { type: "range", min: -1, max: 3, step: 0.1 }));
+      field.querySelector("label").append(" ", element("output", { for: inputs[term].id }));
       return field;
     });
     const form = (value, text) => {
-      const input = make("input", { type: "radio", name: `${prefix}-form`, value, id: `${prefix}-form-${value}` });
+      const input = element("input", { type: "radio", name: `${prefix}-form`, value, id: `${prefix}-form-${value}` });
       inputs[value] = input;
-      return [input, make("label", { for: input.id }, text)];
+      return [input, element("label", { for: input.id }, text)];
     };
-    const shownFormula = make("code");
-    const weightPart = make("div", { class: "own-weights" }, ...sliders, make("p", { class: "own-written" }, "As a formula: ", shownFormula));
-    const fault = make("p", { class: "own-fault", id: `${prefix}-fault`, role: "status" });
-    const area = make("textarea", { rows: 3, spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-describedby": fault.id });
-    const formulaPart = make("div", {}, named("formula", "Value of probing a field now", area,
+    const shownFormula = element("code");
+    const weightPart = element("div", { class: "own-weights" }, ...sliders, element("p", { class: "own-written" }, "As a formula: ", shownFormula));
+    const fault = element("p", { class: "own-fault", id: `${prefix}-fault`, role: "status" });
+    const area = element("textarea", { rows: 3, spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-describedby": fault.id });
+    const formulaPart = element("div", {}, named("formula", "Value of probing a field now", area,
       "Python’s expression syntax over c, s, u, d, staleness, confidence, step, horizon, used, budget; min, max, abs, sqrt; a if b else c."));
-    const settings = make("div", { class: "own-settings" },
+    const settings = element("div", { class: "own-settings" },
       named("gate", "Gate: probe from this value on", number({ step: "any" })),
       named("notBefore", "Not before step", number({ min: 0, max: config.horizon, step: 1 })),
       named("last", "Only this many last steps", number({ min: 1, max: config.horizon, step: 1 }), "Empty: all of them"),
       named("budget", "Budget, of every policy", number({ min: 0, max: config.horizon, step: 1 }), `Empty: ${config.budget}`),
       named("world", "World", choice({ all: "all three", ...config.worlds })),
       named("protocol", "Protocol", choice(config.protocols)),
-      named("seeds", "Your seeds", make("input", { type: "text", autocomplete: "off", maxlength: 25 })));
-    const bar = make("progress", { max: 1, value: 0, "aria-label": "Episodes that were run", hidden: true });
-    const status = make("p", { class: "own-result", role: "status", "aria-live": "polite" });
-    const results = make("div", { class: "own-results" });
-    const history = make("div", { class: "own-history" });
+      named("seeds", "Your seeds", element("input", { type: "text", autocomplete: "off", maxlength: 25 })));
+    const bar = element("progress", { max: 1, value: 0, "aria-label": "Episodes that were run", hidden: "" });
+    const status = element("p", { class: "own-result", role: "status", "aria-live": "polite" });
+    const results = element("div", { class: "own-results" });
+    const history = element("div", { class: "own-history" });
     const runButton = button("Run", () => run(), { class: "own-run" });
     const examples = config.examples.map(({ title, policy }) => button(title, () => {
       show({ ...start, ...policy });
@@ -441,24 +438,24 @@
         ? `Against EnvProbe-Simple: ${points(outcome.gains.simple)} on your seeds, ${points(held.simple)} on the held-out seeds ${config.heldOut}; ` +
           `against Periodic ${points(outcome.gains.periodic)}, then ${points(held.periodic)}.`
         : `Seeds ${config.heldOut}, which no run here has used. Look once, at the end: a gain that you have searched for is partly luck.`;
-      const wide = make("div", { class: "own-scroll", tabindex: 0, role: "region", "aria-label": "All policies" }, table(rows));
+      const wide = element("div", { class: "own-scroll", tabindex: 0, role: "region", "aria-label": "All policies" }, table(rows));
       results.replaceChildren(
-        make("details", { open: true }, make("summary", {}, "All policies on your seeds, by accuracy, with 95% intervals"), wide,
-          make("p", { class: "own-note" }, "Oracles see the truth, which no deployed policy can.")),
-        make("p", {}, button("Test once on held-out seeds", testOnce, { disabled: Boolean(held), class: "own-test" }), " ",
-          make("span", { class: "own-held", role: "status" }, heldText)),
-        make("details", {}, make("summary", {}, "The same in the lab, digit for digit"), make("pre", { tabindex: 0 }, inPython(policy, { seeds }))),
+        element("details", { open: "" }, element("summary", {}, "All policies on your seeds, by accuracy, with 95% intervals"), wide,
+          element("p", { class: "own-note" }, "Oracles see the truth, which no deployed policy can.")),
+        element("p", {}, button("Test once on held-out seeds", testOnce, { disabled: held ? "" : null, class: "own-test" }), " ",
+          element("span", { class: "own-held", role: "status" }, heldText)),
+        element("details", {}, element("summary", {}, "The same in the lab, digit for digit"), element("pre", { tabindex: 0 }, inPython(policy, { seeds }))),
       );
       const setting = (one) => JSON.stringify([one.policy.world, one.policy.protocol, one.policy.budget, one.seeds]);
       const alike = attempts.filter((one) => setting(one) === setting(current));
       history.replaceChildren(
-        make("h3", {}, "Your attempts"),
-        make("p", { class: "own-note" }, "Gain in accuracy over EnvProbe-Simple, in points, in this world, protocol, budget and seeds; the line is the best so far."),
+        element("h3", {}, "Your attempts"),
+        element("p", { class: "own-note" }, "Gain in accuracy over EnvProbe-Simple, in points, in this world, protocol, budget and seeds; the line is the best so far."),
         curve(alike.map((one) => one.gain)),
-        make("ol", { class: "own-attempts" }, ...alike.map((one) =>
-          make("li", {}, make("code", {}, describe(one.policy)), ` ${signed(one.gain)} `,
-            make("a", { href: one.key, on: { click: (event) => { event.preventDefault(); show(one.policy); globalThis.history.replaceState(null, "", one.key); } } }, "take up again")))),
-        make("p", {}, "The address of this page now carries your policy: ", make("a", { href: key }, "link to it"), "."),
+        element("ol", { class: "own-attempts" }, ...alike.map((one) =>
+          element("li", {}, element("code", {}, describe(one.policy)), ` ${signed(one.gain)} `,
+            on("click", (event) => { event.preventDefault(); show(one.policy); globalThis.history.replaceState(null, "", one.key); }, element("a", { href: one.key }, "take up again"))))),
+        element("p", {}, "The address of this page now carries your policy: ", element("a", { href: key }, "link to it"), "."),
       );
     }
 
@@ -485,17 +482,17 @@
       }
     }
 
-    const controls = make("form", { class: "own-controls", on: { submit: (event) => { event.preventDefault(); if (!runButton.disabled) run(); } } },
-      make("fieldset", { class: "own-form" }, make("legend", {}, "What a probe of a field is worth"), ...form("weights", "Weights"), ...form("formula_", "Formula")),
+    const controls = on("submit", (event) => { event.preventDefault(); if (!runButton.disabled) run(); }, element("form", { class: "own-controls" },
+      element("fieldset", { class: "own-form" }, element("legend", {}, "What a probe of a field is worth"), ...form("weights", "Weights"), ...form("formula_", "Formula")),
       weightPart, formulaPart, settings, fault,
-      make("p", { class: "own-buttons" }, runButton));
+      element("p", { class: "own-buttons" }, runButton)));
     inputs.formula_.addEventListener("change", () => {
       inputs.formula.value = written(weightsShown()); // so that a reader sees the step from one to the other
     });
     inputs.formula_.value = "formula";
     controls.addEventListener("input", refresh);
     controls.addEventListener("change", refresh);
-    root.replaceChildren(controls, make("p", { class: "own-examples" }, "Things to try: ", ...examples), bar, status, results, history);
+    root.replaceChildren(controls, element("p", { class: "own-examples" }, "Things to try: ", ...examples), bar, status, results, history);
     inputs.seeds.value = config.seeds;
     show(start);
     fromAddress();

@@ -11,6 +11,7 @@ from typing import Any
 from envprobe_book.page_engine import HERE as ENGINE_FOLDER
 from envprobe_book.pages.figures import PLAIN, POLICY_STYLES, WORLD_TITLES, policy_title
 from envprobe_book.pages.markup import script_json
+from envprobe_book.widgets.host import page_tools
 from envprobe_core.conditions import find_regime
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, in_words
@@ -36,7 +37,7 @@ EXAMPLES: tuple[dict[str, Any], ...] = (
 def policy_script() -> str:
     """The scripts of the widget as one text, in the order in which they use each other."""
     files = [ENGINE_FOLDER / "statistics.js", HERE / "formula.js", HERE / "policy.js"]
-    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+    return "\n".join([page_tools(), *(file.read_text(encoding="utf-8") for file in files)])
 
 
 @dataclass(frozen=True)

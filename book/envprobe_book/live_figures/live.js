@@ -116,6 +116,11 @@
     const sides = JSON.parse(span.dataset.tests).map(([sign, left, right]) => [sign, sideOf(left), sideOf(right)]);
     if (sides.some(([, left, right]) => left === undefined || right === undefined)) return;
     const holds = sides.every(([sign, left, right]) => SIGNS[sign](left, right));
+    const printed = span.querySelector(":scope > s"); // struck out as it was printed, which readers may undo
+    if (printed) {
+      printed.previousElementSibling.remove();
+      printed.replaceWith(...printed.childNodes);
+    }
     span.classList.toggle("live-not-so", !holds);
     const said = span.previousElementSibling?.matches(".live-verdict") ? span.previousElementSibling : null;
     if (holds) said?.remove();

@@ -11,26 +11,18 @@ import traitlets
 from envprobe_book.page_engine import HERE as ENGINE_FOLDER
 from envprobe_book.page_engine import inline_page_engine
 from envprobe_book.reproduce.sections import ROOT
-from envprobe_book.widgets.host import FOLDER as WIDGETS
+from envprobe_book.widgets.host import page_tools
 
 HERE = Path(__file__).parent
 SCRIPT, STYLES = "page-live.js", ("live.css", "bar.css", "explorer.css")
 """What a page with a live figure loads, after the engine."""
 
 
-TOOLS = "SVG", "element", "say", "KEEPS_KEYS", "OUTLINES", "nameOf"
-"""What live figures take of the widgets' `shared.js`."""
-
-
 def front_end() -> str:
     """The scripts of live figures as one text, in the order in which they use each other."""
-    shared = (WIDGETS / "shared.js").read_text(encoding="utf-8")
-    taken = f"{{ dom: {{ {', '.join(TOOLS)} }} }}"
-    dom = f"globalThis.EnvProbe = Object.assign(globalThis.EnvProbe ?? {{}}, {taken});"
-    tools = f"(() => {{\n{shared}\n{dom}\n}})();"
     ours = ("estimates", "draw", "bar", "answering", "live", "plane", "explorer")
     files = [ENGINE_FOLDER / "statistics.js", *(HERE / f"{name}.js" for name in ours)]
-    return "\n".join([tools, *(file.read_text(encoding="utf-8") for file in files)])
+    return "\n".join([page_tools(), *(file.read_text(encoding="utf-8") for file in files)])
 
 
 @cache

@@ -16,7 +16,7 @@ from envprobe_core.policies import POLICIES
 from envprobe_core.worlds.base import Floats
 
 ROW, PANEL_EDGE = 0.27, 0.62  # inches
-TITLE = 48  # characters that fit above the panels of a row, together
+TITLE = 40  # characters that fit above the panels of a row, together
 CAP = 6  # points, of an interval's ends
 UPRIGHT = ("curves", "points", "frontier")  # the value's axis is the vertical one
 PROTOCOL_DASHES = {"paper": "-", "observed": (0, (5, 2)), "released": (0, (1.2, 1.6))}

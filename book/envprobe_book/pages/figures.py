@@ -59,8 +59,8 @@ RC = {
     "lines.linewidth": 1.6,
     "lines.markersize": 5.5,
 }
-WIDTH = 5.2  # inches; narrow, so that a phone shows most of a figure
-LARGEST = 1.15  # how far a page may enlarge a figure
+WIDTH = 4.25  # inches; narrow, so that a phone shows all of a figure
+LARGEST = 1.41  # how far a page may enlarge a figure
 READABLE = 10  # pixels of its smallest text, to which a narrow page may shrink it; beyond that it scrolls
 POINTS = 72  # an inch, the unit of SVG
 MARGIN = 0.4  # of the data's range, beside data for which an axis is widened

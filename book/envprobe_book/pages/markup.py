@@ -76,7 +76,7 @@ def conclude(text: str, when: Any) -> Text:
     holds, tests = is_so(when), comparisons_of(when)
     if not holds and os.environ.get(BOOK):
         raise ConclusionError(f"with the book's own values this is not so: {text}")
-    said = text if holds else f"*Not so with these values:* <s>{text}</s>"
+    said = text if holds else f"*Not so with these values:* ~~{text}~~"
     return Text(said if tests is None else followed(said, tests))
 
 

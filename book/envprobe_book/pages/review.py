@@ -1,7 +1,7 @@
 """The paper's tables as a page: every printed number is a link to what becomes of it.
 
-Without JavaScript they are plain tables, and a link opens the fold below its table. `book/assets/review.js`
-shows the same beside the number, and hides what a reader has not asked for.
+Without JavaScript they are plain tables, and a link opens the fold below its table. `review.js` shows the
+same beside the number, and hides what a reader has not asked for.
 """
 
 import html
@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pandas as pd
 
@@ -27,9 +28,12 @@ from envprobe_book.claims.printed import (
 )
 from envprobe_book.pages.figures import policy_title, titled
 from envprobe_book.pages.markup import EMPTY, Html, bracket, listed, number, signed
+from envprobe_book.widgets.host import page_tools
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import in_words
 
+SCRIPT, STYLE = "page-review.js", "review.css"
+"""What a page with the tables loads."""
 PAGES = {  # the page that shows a section's claims
     "environments": "environments", "main": "main-results", "pareto": "pareto", "budget": "scoreboard",
     "ordering": "terms", "ablation": "terms", "collapse": "over-time", "drift": "over-time",
@@ -42,6 +46,12 @@ _STRATA = {
     "procedural": "Tools", "spatial": "Rooms and graphs", "combined": "All worlds",
     "unstated": "Worlds not stated",
 }  # fmt: skip
+
+
+def review_script() -> str:
+    """The script of the tables' page as one text, with the tools that it uses."""
+    own = (Path(__file__).parent / "review.js").read_text(encoding="utf-8")
+    return f"{page_tools()}\n{own}"
 
 
 def mark(verdict: str) -> str:

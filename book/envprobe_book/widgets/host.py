@@ -28,11 +28,21 @@ STYLES = ROOT / "book" / "assets"
 PARTS = {"player": ("shared", "episode", "player")}
 """The files of each front end, in their order."""
 MODULES = tuple(PARTS)
+TOOLS = "SVG", "element", "shape", "say", "KEEPS_KEYS", "OUTLINES", "nameOf"
+"""What classic scripts take of `shared.js`, as `EnvProbe.dom`."""
 
 
 def module_text(name: str) -> str:
     """The source of a front end, one of `MODULES`, as a single ES module."""
     return "\n".join((FOLDER / f"{file}.js").read_text(encoding="utf-8") for file in PARTS[name])
+
+
+def page_tools() -> str:
+    """The tools of `shared.js` as a classic script, which a page's other scripts follow."""
+    shared = (FOLDER / "shared.js").read_text(encoding="utf-8")
+    taken = f"{{ dom: {{ {', '.join(TOOLS)} }} }}"
+    dom = f"globalThis.EnvProbe = Object.assign(globalThis.EnvProbe ?? {{}}, {taken});"
+    return f"(() => {{\n{shared}\n{dom}\n}})();"
 
 
 def style_sheets(name: str) -> list[str]:

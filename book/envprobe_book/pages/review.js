@@ -1,23 +1,17 @@
 // The paper's tables and the list of claims: a number says beside itself what its link leads to, and a filter
 // hides what a reader has not asked for. What is asked stands in the address: ?show=reverses,holds&under=paper
 //
-// Without this script the tables are plain, and a link opens the fold below its table.
+// A classic script, after the tools of widgets/shared.js (`EnvProbe.dom`). Without it the tables are plain, and a link opens the fold below its table.
 (() => {
   "use strict";
 
   const page = document.querySelector(".bd-article"), review = page?.querySelector(".review");
   if (!review) return;
-
-  const make = (tag, attributes = {}, ...content) => {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    made.append(...content);
-    return made;
-  };
+  const { element } = globalThis.EnvProbe.dom;
 
   // the card beside a number
 
-  const card = make("div", { class: "review-card", role: "region", "aria-label": "About this number", tabindex: "-1" });
+  const card = element("div", { class: "review-card", role: "region", "aria-label": "About this number", tabindex: "-1" });
   card.hidden = true;
   review.append(card);
   let owner = null, isPinned = false, isReturning = false, leaving = 0;
@@ -31,7 +25,7 @@
       owner?.classList.remove("review-open");
       owner = link;
       link.classList.add("review-open");
-      const close = make("button", { type: "button", class: "review-close", "aria-label": "Close" }, "×");
+      const close = element("button", { type: "button", class: "review-close", "aria-label": "Close" }, "×");
       close.addEventListener("click", hide);
       card.replaceChildren(close, ...[...noteOf(link).childNodes].map((node) => node.cloneNode(true)));
       card.hidden = false;
@@ -91,7 +85,7 @@
 
   // the filter
 
-  const rows = [...page.querySelectorAll("[data-verdicts]")].map((element) => ({ element, verdicts: JSON.parse(element.dataset.verdicts) }));
+  const rows = [...page.querySelectorAll("[data-verdicts]")].map((root) => ({ root, verdicts: JSON.parse(root.dataset.verdicts) }));
   const protocols = JSON.parse(review.dataset.protocols), verdicts = JSON.parse(review.dataset.order);
   const asked = new URLSearchParams(location.search);
   const chosen = new Set((asked.get("show") ?? "").split(",").filter((name) => verdicts.includes(name)));
@@ -99,32 +93,32 @@
 
   const ownVerdicts = ({ verdicts: own }) => (under ? [own[under]] : Object.keys(protocols).map((name) => own[name])).filter(Boolean);
   const isAsked = (row) => !chosen.size || ownVerdicts(row).some((verdict) => chosen.has(verdict));
-  const cells = rows.filter(({ element }) => element.matches(".review-cell"));
-  const claims = rows.filter(({ element }) => element.matches("tr[id]")); // those of the first agent
+  const cells = rows.filter(({ root }) => root.matches(".review-cell"));
+  const claims = rows.filter(({ root }) => root.matches("tr[id]")); // those of the first agent
 
   // One filter stands above the tables, and one above the list of claims; both say the same.
   function makeFilter(_, place) {
-    const said = make("p", { class: "review-count", ...(place === 0 ? { role: "status" } : {}) }); // one is read aloud
+    const said = element("p", { class: "review-count", ...(place === 0 ? { role: "status" } : {}) }); // one is read aloud
     const chips = verdicts.map((verdict) => {
-      const chip = make("button", { type: "button", class: "review-chip", "data-verdict": verdict });
+      const chip = element("button", { type: "button", class: "review-chip", "data-verdict": verdict });
       chip.addEventListener("click", () => {
         if (!chosen.delete(verdict)) chosen.add(verdict);
         apply();
       });
       return chip;
     });
-    const select = make("select", { "aria-label": "Under which protocol" }, make("option", { value: "" }, "under any protocol"),
-      ...Object.entries(protocols).map(([name, title]) => make("option", { value: name }, title)));
+    const select = element("select", { "aria-label": "Under which protocol" }, element("option", { value: "" }, "under any protocol"),
+      ...Object.entries(protocols).map(([name, title]) => element("option", { value: name }, title)));
     select.addEventListener("change", () => {
       under = select.value;
       apply();
     });
-    const all = make("button", { type: "button", class: "review-chip review-all" }, "show all");
+    const all = element("button", { type: "button", class: "review-chip review-all" }, "show all");
     all.addEventListener("click", () => {
       chosen.clear();
       apply();
     });
-    const root = make("div", { class: "review-filter", role: "group", "aria-label": "Show only numbers and claims with these verdicts" }, ...chips, select, all, said);
+    const root = element("div", { class: "review-filter", role: "group", "aria-label": "Show only numbers and claims with these verdicts" }, ...chips, select, all, said);
     return { root, chips, select, all, said };
   }
   const board = page.querySelector(".scoreboard");
@@ -139,13 +133,13 @@
         const { verdict } = chip.dataset, count = claims.filter((row) => ownVerdicts(row).includes(verdict)).length;
         chip.setAttribute("aria-pressed", String(chosen.has(verdict)));
         chip.hidden = count === 0 && !chosen.has(verdict);
-        chip.replaceChildren(`${review.dataset.signs[verdicts.indexOf(verdict)]} ${verdict} `, make("span", { class: "review-number" }, String(count)));
+        chip.replaceChildren(`${review.dataset.signs[verdicts.indexOf(verdict)]} ${verdict} `, element("span", { class: "review-number" }, String(count)));
       }
       select.value = under;
       all.hidden = !chosen.size;
       said.textContent = told;
     }
-    for (const row of rows) row.element.classList.toggle("review-off", !isAsked(row));
+    for (const row of rows) row.root.classList.toggle("review-off", !isAsked(row));
     const isEmpty = (line) => chosen.size > 0 && [...line.querySelectorAll(".review-cell")].every((cell) => cell.matches(".review-off"));
     for (const line of review.querySelectorAll(".review-table tbody tr")) line.classList.toggle("review-off", isEmpty(line));
     for (const part of review.querySelectorAll(".review-part")) part.classList.toggle("review-off", isEmpty(part));
