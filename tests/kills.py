@@ -10,6 +10,7 @@ that the last one left: it must leave no temporary folder, and the same bytes as
 """
 
 import argparse
+import contextlib
 import os
 import random
 import shutil
@@ -62,10 +63,11 @@ def main():
     seconds, before, ended = time.monotonic() - begun, found(), []
     print(f"{asked.command} takes {seconds:.0f} s and makes {len(before)} files", flush=True)
     while len(ended) < asked.times:
-        process, order = start(), (signal.SIGTERM, signal.SIGKILL, signal.SIGINT)[len(ended) % 3]
-        time.sleep(random.uniform(0.1, seconds))
-        if process.poll() is not None:  # it has ended by itself, sooner than the first
-            seconds *= 0.9
+        begun, process = time.monotonic(), start()
+        order = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT)[len(ended) % 3]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(random.uniform(0.1, seconds))
+            seconds = time.monotonic() - begun  # it has ended by itself: the first had more to do
             continue
         process.send_signal(order)
         _, said = process.communicate()
