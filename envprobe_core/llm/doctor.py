@@ -18,7 +18,7 @@ from envprobe_core.llm.answers import InvalidAnswer
 from envprobe_core.llm.calls import NO_TOKENS, Answer, Prices, RunStoppedError, Tokens, find_price
 from envprobe_core.llm.client import Client, Counts, Service
 from envprobe_core.llm.running import with_client
-from envprobe_core.llm.served import read_served
+from envprobe_core.llm.served import fault_in_words, read_served
 
 SITUATIONS = 10
 STRICTLY, LOOSELY, NOT, NO_ANSWER = "strictly", "loosely", "not", "no answer"
@@ -128,8 +128,7 @@ async def _try(client: Client, one: Exchange) -> Tried:
     try:
         loose = read_served(one.read, answer.text)[1]
     except InvalidAnswer as fault:
-        cut = " (it was cut at the limit of tokens)" if answer.finish == "length" else ""
-        return Tried(one, NOT, f"{fault}{cut}", answer, seconds)
+        return Tried(one, NOT, fault_in_words(fault, answer), answer, seconds)
     return Tried(one, LOOSELY if loose else STRICTLY, "", answer, seconds)
 
 

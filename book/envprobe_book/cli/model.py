@@ -484,13 +484,13 @@ def stats(
     conditions share was paid once.
     """
     from envprobe_core.llm.calls import dollars, read_prices
-    from envprobe_core.llm.store import cost_of_cells, read_stats
+    from envprobe_core.llm.store import cost_of_conditions, read_stats
 
     prices = read_prices(given.prices)
     found, conditions = read_stats(file, prices), []
     if run is not None:
         with _replayed(file, run) as (header, _, asked):
-            costs = cost_of_cells(file, [one.answers for one in asked], prices)
+            costs = cost_of_conditions(file, [one.answers for one in asked], prices)
             conditions = [
                 condition.key | cost for condition, cost in zip(header.inputs.conditions, costs, strict=True)
             ]
