@@ -82,9 +82,10 @@ lab: $(MADE) ## JupyterLab on lab/: START, the exercises, copies of the notebook
 fuzz: $(MADE) ## ten times as many damaged files and odd values as in the tests (TIMES=...)
 	ENVPROBE_FUZZ=$(or $(TIMES),10) $(BIN)/python -m pytest tests/test_fuzz.py
 
-kills: $(MADE) ## reproduce and book killed 20 times each at random moments
+kills: $(MADE) ## reproduce, book and run killed 20 times each at random moments
 	$(BIN)/python tests/kills.py reproduce
 	$(BIN)/python tests/kills.py book
+	$(BIN)/python tests/kills.py run
 
 mutants: $(MADE) ## mutation testing of statistics, measures, judge and rules: one mutant in ten (SAMPLE=all)
 	$(BIN)/python tests/mutants.py --sample $(or $(SAMPLE),7)

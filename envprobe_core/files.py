@@ -6,6 +6,7 @@ What others wrote is read up to a limit: a pipe or a device has no end, and a pa
 import errno
 import fcntl
 import gzip
+import hashlib
 import os
 import re
 import shutil
@@ -28,6 +29,12 @@ def check_plain(path: Path) -> None:
     """Refuse with an OSError what cannot be read to its end: a folder, a pipe or a device."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "it is no plain file", str(path))
+
+
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_whole(path: Path, *, packed: bool = False, most: int = LARGEST) -> bytes:

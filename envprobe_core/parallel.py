@@ -1,4 +1,9 @@
-"""One pool for all work: this process and fresh ones beside it, or the cluster in force (`cluster`)."""
+"""One pool for all work: this process and fresh ones beside it, or the cluster in force (`cluster`).
+
+The pools of `concurrent.futures` and joblib read all answers from one pipe, whose writing end they hold
+themselves: a process that is ended while it writes an answer leaves them waiting for the rest for ever, the
+command that wanted to end among them. Here each process has a pipe of its own, which ends with it.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,21 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from multiprocessing import active_children, get_context, parent_process
-from typing import TypeVar
+from contextlib import contextmanager, suppress
+from multiprocessing import Pipe, get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.reduction import ForkingPickler
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 from envprobe_core.cluster import hand_out, scheduler_in_force
 from envprobe_core.errors import StoppedError
 from envprobe_core.files import environment
 
+_SPAWN = get_context("spawn")  # a fork would copy threads' locks, and not the threads
 PARENT_DEATH_SIGNAL = 1  # of Linux: what prctl(2) calls PR_SET_PDEATHSIG
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """For the linear algebra of processes beside this one: they share the cores."""
@@ -36,15 +44,21 @@ def cores() -> int:
 
 
 def map_unordered(
-    work: Callable[[Item], Result], items: Iterable[Item], jobs: int = 1, *, local: bool = False
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    jobs: int = 1,
+    *,
+    local: bool = False,
+    here: bool = True,
 ) -> Iterator[Result]:
     """Do the work on all items here, in fresh processes, or on the cluster in force; results as they come.
 
     Args:
         work: a function of a module; a cluster takes others too.
         items: what to do it on; taken from both ends, so large ones should stand in front.
-        jobs: processes in all, this one included; changes nothing but speed.
+        jobs: processes in all; changes nothing but speed.
         local: whether to leave the cluster aside, as it is for a single item.
+        here: whether this process is one of those that work.
 
     Raises:
         StoppedError: if one of the processes is ended from outside, or the cluster is lost.
@@ -54,49 +68,84 @@ def map_unordered(
     if scheduler is not None:
         yield from hand_out(work, left, scheduler)
         return
-    others = min(jobs, len(left)) - 1
+    others = min(jobs, len(left)) - here
     if others < 1:
         yield from map(work, left)
         return
-    given: set[Future[Result]] = set()
-    with fresh_processes(others) as pool:
-        while left or given:
-            with environment(**_ONE_THREAD):  # the processes start as work is handed in
-                while left and len(given) <= others:  # one each, and one that waits
-                    given.add(pool.submit(work, left.popleft()))
-            if left:
+    with _fresh_processes(work, others) as pipes:
+        given = dict.fromkeys(pipes, 0)  # items that each has and has not answered
+        while left or any(given.values()):
+            for ahead in range(1 + here):  # one that waits, for this process may be long in coming
+                for pipe in pipes:
+                    if len(left) > ahead and given[pipe] <= ahead:
+                        with suppress(OSError):  # of a lost process, whose answer is waited for below
+                            pipe.send(left.popleft())
+                        given[pipe] += 1
+            works = here and bool(left)
+            if works:
                 yield work(left.pop())
-            else:
-                wait(given, return_when=FIRST_COMPLETED)
-            for future in [future for future in given if future.done()]:
-                given.remove(future)
-                yield future.result()
+            for pipe in wait([pipe for pipe in pipes if given[pipe]], timeout=0 if works else None):
+                given[pipe] -= 1
+                yield _answer_from(pipe)
 
 
 @contextmanager
-def fresh_processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Keep processes that end with this one; an interrupt does not wait for their work."""
-    others = set(active_children())
-    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_follow_parent)
+def _fresh_processes(work: Callable[[Any], Any], count: int) -> Iterator[list[Connection]]:
+    """Pipes to processes that do the work on what they are sent, and that end with this block at once."""
+    processes, pipes = [], []
     try:
-        yield pool
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        for process in set(active_children()) - others:
-            process.terminate()
-        raise
-    except BrokenProcessPool:
-        lost = "a process was ended from outside, perhaps for lack of memory; run the command again"
-        raise StoppedError(lost) from None
+        with environment(**_ONE_THREAD):
+            for _ in range(count):
+                ours, theirs = Pipe()
+                process = _SPAWN.Process(target=_serve, args=(theirs, work), daemon=True)
+                process.start()
+                theirs.close()  # so that it ends with the process, however that ends
+                processes.append(process)
+                pipes.append(ours)
+        yield pipes
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+        for pipe in pipes:
+            pipe.close()
+        for process in processes:
+            process.join()
 
 
-def _follow_parent() -> None:
-    """Leave interrupts to the parent, and end when it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
+    """Do the work on what comes through a pipe; answer with whether it went well, and the result or error."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # left to the parent
     parent = parent_process()
     if parent is not None and parent.pid is not None:
         follow(parent.pid)
+    items = SimpleQueue[Any]()
+
+    def take() -> None:  # at any time, or both sides could wait for the other to take what it sends
+        with suppress(EOFError, OSError):
+            while True:
+                items.put(pipe.recv())
+
+    threading.Thread(target=take, daemon=True).start()
+    while True:
+        item = items.get()
+        try:
+            answer = ForkingPickler.dumps((True, work(item)))
+        except Exception as error:
+            error.add_note(f"In a process beside this one:\n{traceback.format_exc()}")
+            answer = ForkingPickler.dumps((False, error))
+        pipe.send_bytes(answer)
+
+
+def _answer_from(pipe: Connection) -> Any:
+    """The result that a process sends, or its error, raised."""
+    try:
+        went_well, found = pipe.recv()
+    except (EOFError, OSError):
+        lost = "a process was ended from outside, perhaps for lack of memory; run the command again"
+        raise StoppedError(lost) from None
+    if not went_well:
+        raise found
+    return found
 
 
 def follow(parent: int) -> None:

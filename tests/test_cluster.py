@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cloudpickle import dumps
-from distributed import Client
 
 from envprobe_book.cli.options import Cluster as Options
 from envprobe_book.cli.options import handing_out
@@ -66,6 +65,8 @@ class Cluster:
     def remove(self, worker):
         worker.kill()
         self.workers.remove(worker)
+        from distributed import Client
+
         with Client(self.address, set_as_default=False) as client:  # asks the scheduler alone
             wait_for(lambda: len(client.ncores()) == len(self.workers))
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
-from statsmodels.api import GLM, families
 
 from envprobe_book.analyses.learned import Beliefs, auc, beliefs_of, best_gate, fit_weights, learned_policy
 from envprobe_core import run
@@ -26,6 +25,8 @@ def test_the_area_is_mann_whitneys_statistic(pairs):
 
 
 def test_weights_are_those_of_a_logistic_regression():
+    from statsmodels.api import GLM, families  # takes half a second
+
     random = np.random.default_rng(1)
     terms = random.random((4000, 4))
     wrong = random.random(4000) < 1 / (1 + np.exp(-(terms @ [0.5, 2.0, -1.0, 0.0] - 1)))

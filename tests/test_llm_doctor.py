@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import doctest
 import json
+import re
+import signal
 from importlib import import_module
 
 import pytest
 
 from envprobe_core.llm.calls import RUNGS, read_prices
 from envprobe_core.llm.store import check_store, read_stats
-from processes import call, envprobe
+from processes import call, envprobe, going, wait_for
 from scripted_server import server_process
 from server_habits import HABITS
 
@@ -122,6 +124,28 @@ def test_a_server_that_gives_no_answer_says_why_and_shows_no_key(model, words, s
     assert "10 no answer" in done.stdout
     assert words in done.stdout
     assert KEY not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("order", "how"), [(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted")])
+def test_an_order_to_end_says_what_was_read_and_loses_no_answer(order, how, tmp_path):
+    with server_process(0.5) as server:
+        given = ["--base-url", server.url, "--model", "gpt-4o-mini", *TOOLS, "--concurrency", "1"]
+        with going("doctor", *given, "--store", tmp_path / STORE) as process:
+            wait_for(lambda: server.counts()["answered"] >= 2, process)
+            process.send_signal(order)
+            out, said = process.communicate(timeout=600)
+        first = server.counts()["requests"]
+        told = re.fullmatch(
+            rf"envprobe: {how}; (\d) of (\d) situations? could be read, (\d) left, all answers are kept in "
+            rf"{re.escape(str(tmp_path / STORE))}: run the command again to continue\n",
+            said,
+        )
+        assert told, said
+        read, tried, left = map(int, told.groups())
+        assert (process.returncode, out, read, tried + left) == (128 + order, "", tried, 10)
+        assert read_stats(tmp_path / STORE, read_prices())["attempts"] == {"answer": first}
+        assert call("doctor", *given, "--store", tmp_path / STORE) == 0
+        assert 1 <= tried <= first < server.counts()["requests"] == 10
 
 
 def test_where_nothing_answers_there_is_code_1(ask):

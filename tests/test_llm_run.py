@@ -126,8 +126,11 @@ def test_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed, tmp_
     assert not attempts
 
 
-@pytest.mark.parametrize(("order", "shell"), [(signal.SIGINT, ()), (signal.SIGTERM, BACKGROUND)])
-def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(order, shell, tmp_path):
+@pytest.mark.parametrize(
+    ("order", "shell", "how"),
+    [(signal.SIGINT, (), "interrupted"), (signal.SIGTERM, BACKGROUND, "terminated")],
+)
+def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(order, shell, how, tmp_path):
     store = tmp_path / "run.answers.sqlite"
     with server_process(1) as server:
         with going(*asking(server, "--out", tmp_path / "run"), command=[*shell, *COMMAND]) as process:
@@ -135,9 +138,9 @@ def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(order, shell, 
             process.send_signal(order)
             _, said = process.communicate(timeout=600)
         asked = server.counts()["requests"]
-    assert process.returncode == 130
+    assert process.returncode == 128 + order
     assert said == (
-        f"envprobe: interrupted; nothing was scored, all answers are kept in {store}: run the command again "
+        f"envprobe: {how}; nothing was scored, all answers are kept in {store}: run the command again "
         "to continue\n"
     )
     assert stats_of(store)["attempts"] == {"answer": asked}

@@ -15,7 +15,7 @@ import pytest
 
 from envprobe_core.errors import InputError
 from envprobe_core.llm.calls import Fault, Price, Raw, RunStoppedError, Tokens, question, total_cost
-from envprobe_core.llm.store import MACHINE, VERSION, AnswerStore, check_store, cost_of_cells, read_stats
+from envprobe_core.llm.store import MACHINE, VERSION, AnswerStore, check_store, cost_of_conditions, read_stats
 
 BODY = b'{"choices":[{"message":{"content":"text %d"}}],"usage":{"prompt_tokens":7,"completion_tokens":2}}'
 PRICES = {"m": Price(input=1e6, output=1e6)}  # a dollar a token
@@ -139,7 +139,7 @@ def test_a_cell_costs_every_attempt_to_get_its_answers(store):
     done(store, store.settle, begin(store, 3), Fault("timeout", used=Tokens(4, 0)))
     add(store, 3)
     keys = [[asked(number).key.hex() for number in numbers] for numbers in ((0, 1), (1, 2, 3))]
-    assert cost_of_cells(store.path, keys, PRICES) == [
+    assert cost_of_conditions(store.path, keys, PRICES) == [
         {"questions": 2, "usd": 18.0, "shared_usd": 9.0},
         {"questions": 3, "usd": 31.0, "shared_usd": 9.0},
     ]

@@ -10,7 +10,10 @@ from envprobe_core import compare, play, run
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import EpisodeBatch, simulate, walk
 from envprobe_core.errors import InputError
+from envprobe_core.protocols import RELEASED
+from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import MODULES, WORLDS, register
+from envprobe_core.worlds.base import World
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +58,11 @@ def test_default_experiments_stay_the_papers(world):
         ({"plan": None}, "lacks plan"),
         ({"NAME": "corridor", "CODE": 9}, "name and code must be its own"),
         ({"NAME": "hall", "CODE": 1}, "name and code must be its own"),
+        ({"NAME": "hall", "CODE": "9"}, "CODE '9' is not a whole number"),
+        (
+            {"NAME": "hall", "CODE": 9, "act": lambda world, state: 0},
+            r"act\(world, state\) takes 2; accepted is act\(world, task, state, action\)",
+        ),
     ],
 )
 def test_what_is_no_world_is_refused_in_one_line(world, change, says):
@@ -64,6 +72,16 @@ def test_what_is_no_world_is_refused_in_one_line(world, change, says):
         delattr(other, name) if value is None else setattr(other, name, value)
     with pytest.raises(InputError, match=says):
         register(other)
+
+
+@pytest.mark.parametrize(
+    ("field", "rates", "says"),
+    [(50, corridor.RATES, "50 fields; accepted are up to 48"), (3, {"mean": (0, 0, 0)}, "table 'released'")],
+)
+def test_what_no_world_can_be_made_of_is_refused_in_one_line(field, rates, says):
+    fields = [("x", "spatial", 2, False)] * field
+    with pytest.raises(InputError, match=says):
+        World(("hall", "Hall", 9), REGIMES["S2"], RELEASED, rates, fields, ["go"], [0], {})
 
 
 def test_voi_which_has_no_arithmetic_for_it_is_refused(world):

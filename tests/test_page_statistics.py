@@ -1,8 +1,12 @@
-"""The statistics of a page are Python's to the last bit, on samples of every sort."""
+"""The statistics of a page are Python's to the last bit, on samples of every sort.
+
+In Chromium, and in Firefox where there is one. What JSON has no number for goes there and back as text.
+"""
 
 import math
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,18 +16,30 @@ from hypothesis import strategies as st
 import envprobe_book
 from envprobe_core import statistics as stats
 from envprobe_core.errors import InputError
+from firefox import FIREFOX, firefox
 
 pytestmark = pytest.mark.browser
-SCRIPT = f"{envprobe_book.__path__[0]}/page_engine/statistics.js"
+SCRIPT = Path(envprobe_book.__path__[0]) / "page_engine" / "statistics.js"
 CALL = """([name, given]) => {
-  const plain = (found) => (ArrayBuffer.isView(found) ? [...found] : found);
+  const through = (value, one) => {
+    if (ArrayBuffer.isView(value)) value = [...value];
+    if (Array.isArray(value)) return value.map((part) => through(part, one));
+    if (value === null || typeof value !== 'object' || 'number' in value) return one(value);
+    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, through(part, one)]));
+  };
+  const read = (value) => (value?.number === undefined ? value : Number(value.number));
+  const written = (value) => {
+    if (typeof value !== 'number' || (Number.isFinite(value) && !Object.is(value, -0))) return value;
+    return { number: Object.is(value, -0) ? '-0' : String(value) };
+  };
   try {
-    return { found: plain(EnvProbe.statistics[name](...given)) };
+    return { found: through(EnvProbe.statistics[name](...through(given, read)), written) };
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     return { refused: error.message };
   }
 }"""
+UNWRITTEN = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "-0.0": "-0"}  # as a page calls them
 NAMES = {  # of the page, in the order of Python's
     "estimate": [
         "mean", "low", "high", "p", "n", "lowAdjusted", "highAdjusted", "pAdjusted", "pGreater", "pLess"
@@ -51,6 +67,30 @@ def bits(numbers):
     return struct.pack(f"{len(floats)}d", *floats).hex(" ", 8)
 
 
+def for_json(value):
+    """A value whose numbers JSON can hold; others become texts, as `CALL` reads them."""
+    if isinstance(value, dict):
+        return {name: for_json(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [for_json(part) for part in value]
+    if isinstance(value, float) and (
+        not math.isfinite(value) or (value == 0 and math.copysign(1, value) < 0)
+    ):
+        return {"number": {"inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), repr(value))}
+    return value
+
+
+def from_json(value):
+    """A value that came from the page, numbers as they were there."""
+    if isinstance(value, list):
+        return [from_json(part) for part in value]
+    if isinstance(value, dict):
+        if value.keys() == {"number"}:
+            return float(value["number"])
+        return {name: from_json(part) for name, part in value.items()}
+    return value
+
+
 @dataclass
 class Page:
     """A tab that has the script."""
@@ -59,10 +99,10 @@ class Page:
 
     def call(self, name, *given):
         """Call a function of the page; what it refuses is an InputError here."""
-        answer = self.tab.evaluate(CALL, [name, given])
+        answer = self.tab.evaluate(CALL, [name, for_json(given)])
         if "refused" in answer:
             raise InputError(answer["refused"])
-        return answer["found"]
+        return from_json(answer["found"])
 
     def numbers(self, kind, name, *given):
         found = self.call(name, *given)
@@ -70,10 +110,22 @@ class Page:
         return list(found.values())
 
 
-@pytest.fixture
-def page(browse):
-    tab = browse("about:blank")
-    tab.add_script_tag(path=SCRIPT)
+@pytest.fixture(scope="module")
+def firefox_tab():
+    if FIREFOX is None:
+        pytest.skip("no Firefox here")
+    with firefox() as tab:
+        yield tab
+
+
+@pytest.fixture(params=["chromium", "firefox"])
+def page(request):
+    """A tab in Chromium, and one in Firefox where there is one."""
+    if request.param == "chromium":
+        tab = request.getfixturevalue("browse")("about:blank")
+    else:
+        tab = request.getfixturevalue("firefox_tab")
+    tab.evaluate("(script) => { (0, eval)(script); return true; }", SCRIPT.read_text(encoding="utf-8"))
     return Page(tab)
 
 

@@ -17,7 +17,6 @@ from envprobe_core.protocols import PROTOCOLS, RELEASED, Protocol
 from envprobe_core.worlds import WORLDS
 
 EPISODES = Path(__file__).parents[1] / "data" / "public" / "episodes.parquet"
-PUBLIC = dict(list(pd.read_parquet(EPISODES).groupby(["world", "regime", "agent", "policy"])))
 AGENTS = {
     "scribe": PROFILES["scribe"],
     "copy-gold": PROFILES["copy-gold"],
@@ -37,6 +36,12 @@ FARTHEST = {"accuracy": 0.012, "success": 0.045, "collapse_onset": 0.3}  # for t
 COLLAPSED = 100  # episodes of each side, for an onset to be compared
 
 
+@cache
+def public() -> dict[tuple[str, ...], pd.DataFrame]:
+    """The episodes of the public code, by world, regime, agent and policy."""
+    return dict(list(pd.read_parquet(EPISODES).groupby(["world", "regime", "agent", "policy"])))
+
+
 def condition(world: str, regime: str, agent: str, policy: str) -> Condition:
     return Condition(world, find_policy(policy), find_regime(regime), RELEASED, AGENTS[agent])
 
@@ -46,7 +51,7 @@ def condition(world: str, regime: str, agent: str, policy: str) -> Condition:
 def test_means_are_those_of_the_public_code(world: str, regime: str, agent: str) -> None:
     apart = []
     for policy in RUN:
-        theirs = PUBLIC[world, regime, agent, policy]
+        theirs = public()[world, regime, agent, policy]
         assert theirs["seed"].tolist() == SEEDS.tolist()
         ours = simulate(condition(world, regime, agent, policy), MORE_SEEDS)
         for name, farthest in FARTHEST.items():
@@ -69,7 +74,10 @@ def reports(world: str, agent: str) -> np.ndarray:
     counts = []
     for policy in REPORTING:
         own = condition(world, "S2", agent, policy)
-        for found in (PUBLIC[world, "S2", agent, policy], confident_counts(simulate_logged(own, SEEDS), own)):
+        for found in (
+            public()[world, "S2", agent, policy],
+            confident_counts(simulate_logged(own, SEEDS), own),
+        ):
             counts.append([found[name].sum() for name in ("confident_wrong", "confident")])
     return np.reshape(counts, (len(REPORTING), 2, 2)).sum(axis=0)
 
@@ -79,7 +87,10 @@ def reports(world: str, agent: str) -> np.ndarray:
 @pytest.mark.parametrize("world", WORLDS)
 def test_useful_probes_are_those_of_the_public_code(world: str, policy: str, agent: str) -> None:
     """But for Random-Probe, which there draws a kind of question and here a field."""
-    theirs, ours = PUBLIC[world, "S2", agent, policy], simulate(condition(world, "S2", agent, policy), SEEDS)
+    theirs, ours = (
+        public()[world, "S2", agent, policy],
+        simulate(condition(world, "S2", agent, policy), SEEDS),
+    )
     shares = [side["useful"].sum() / side["probes"].sum() for side in (theirs, ours)]
     assert shares[1] == pytest.approx(shares[0], abs=0.03)
 

@@ -49,7 +49,7 @@ from envprobe_core.llm.calls import (
     question,
 )
 from envprobe_core.llm.prompts import NONE_YET, NOTHING, SEEN, Case, Prompts, SituationWriter, plain_prompts
-from envprobe_core.llm.served import read_served
+from envprobe_core.llm.served import fault_in_words, read_served
 from envprobe_core.policies import POLICIES
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds import World, make_world
@@ -189,8 +189,7 @@ class LanguageModelAgent:
                 tally["loose_verdicts" if isinstance(asked, Case) else "loose_updates"] += loose
                 return found
             except answers.InvalidAnswer as fault:
-                cut = " (it was cut at the limit of tokens)" if answer.finish == "length" else ""
-                self._readings.fault = self._readings.fault or f"{fault}{cut}"
+                self._readings.fault = self._readings.fault or fault_in_words(fault, answer)
                 request = self._prompts.asked_again(request, answer.text, str(fault))
                 spoilt = answer.key
         return None

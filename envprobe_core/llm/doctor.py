@@ -5,7 +5,7 @@ store: a run on the same store that meets one of these situations has its answer
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from envprobe_core.llm.answers import InvalidAnswer
 from envprobe_core.llm.calls import NO_TOKENS, Answer, Prices, RunStoppedError, Tokens, find_price
 from envprobe_core.llm.client import Client, Counts, Service
 from envprobe_core.llm.running import with_client
-from envprobe_core.llm.served import read_served
+from envprobe_core.llm.served import fault_in_words, read_served
 
 SITUATIONS = 10
 STRICTLY, LOOSELY, NOT, NO_ANSWER = "strictly", "loosely", "not", "no answer"
@@ -90,28 +90,20 @@ def situations_of(
     return found
 
 
-def try_server(service: Service, asked: Sequence[Exchange]) -> Findings:
+def try_server(
+    service: Service, asked: Sequence[Exchange], keep: Callable[[Tried], None] = lambda one: None
+) -> Findings:
     """What a service does with some situations; the first is asked alone, which finds the ladder's rungs.
 
-    A server that gives no answer ends nothing: what it says stands with the situation.
+    A server that gives no answer ends nothing: what it says stands with the situation. `keep` gets each
+    situation when it has been tried.
     """
     tried: dict[int, Tried] = {}
     counts, began = Counts(), time.monotonic()
 
     async def ask(client: Client, place: int) -> None:
-        one, since = asked[place], time.monotonic()
-        try:
-            answer = await client.ask(one.request, one.identity)
-        except RunStoppedError as error:
-            tried[place] = Tried(one, NO_ANSWER, str(error))
-            return
-        seconds = time.monotonic() - since
-        try:
-            loose = read_served(one.read, answer.text)[1]
-            tried[place] = Tried(one, LOOSELY if loose else STRICTLY, "", answer, seconds)
-        except InvalidAnswer as fault:
-            cut = " (it was cut at the limit of tokens)" if answer.finish == "length" else ""
-            tried[place] = Tried(one, NOT, f"{fault}{cut}", answer, seconds)
+        tried[place] = await _try(client, asked[place])
+        keep(tried[place])
 
     async def ask_all(client: Client) -> None:
         nonlocal counts
@@ -123,6 +115,21 @@ def try_server(service: Service, asked: Sequence[Exchange]) -> Findings:
     rungs = service.answers.rungs().get(service.agent.model, [])
     whole = [tried[place] for place in range(len(asked))]
     return Findings(whole, rungs, counts.calls, time.monotonic() - began)
+
+
+async def _try(client: Client, one: Exchange) -> Tried:
+    """One situation, asked and read."""
+    began = time.monotonic()
+    try:
+        answer = await client.ask(one.request, one.identity)
+    except RunStoppedError as error:
+        return Tried(one, NO_ANSWER, str(error))
+    seconds = time.monotonic() - began
+    try:
+        loose = read_served(one.read, answer.text)[1]
+    except InvalidAnswer as fault:
+        return Tried(one, NOT, fault_in_words(fault, answer), answer, seconds)
+    return Tried(one, LOOSELY if loose else STRICTLY, "", answer, seconds)
 
 
 def estimate_run(

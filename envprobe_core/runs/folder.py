@@ -12,6 +12,7 @@ logged ones until their condition is done, about 5 kB each. What is larger than 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -89,9 +90,7 @@ class RunFolder:
         done, total = 0, sum(len(piece.seeds) for piece in pieces)
         work = total + (LOGGED_COST - 1) * sum(len(piece.seeds) for piece in pieces if piece.logged)
         found: dict[int, list[tuple[Piece, Columns, pa.Table | None]]] = {}
-        missing = dict.fromkeys(range(len(self.inputs.conditions)), 0)
-        for piece in pieces:
-            missing[piece.index] += 1
+        missing = Counter(piece.index for piece in pieces)  # pieces of each condition
         for made in map_unordered(run_piece, pieces, jobs or min(1 + work // PROCESS_PAYS, cores())):
             index = made[0].index
             found.setdefault(index, []).append(made)
@@ -132,19 +131,16 @@ class RunFolder:
             requests: by model, the rungs of the ladder that requests took, where one was asked.
         """
         conditions = self.inputs.conditions
+        logs = [name for name in map(log_name, conditions) if name in self._files]
         episodes = [self._episodes[index] for index in range(len(conditions))]
         whole = pa.concat_tables(map(tables.episode_table, conditions, episodes))
-        names = [
-            EPISODES,
-            *(log_name(condition) for condition in conditions if log_name(condition) in self._files),
-        ]
-        files = self._files | {EPISODES: tables.write_table(self.path / EPISODES, whole)}
+        files = {EPISODES: tables.write_table(self.path / EPISODES, whole)}
+        files |= {name: self._files[name] for name in logs}
         if calls is not None:
             with atomic_write(self.path / CALLS) as path:
                 path.write_bytes(calls)
         hashes = list(map(tables.result_hash, episodes))
         readings = list(map(tables.readings, conditions, episodes))
-        files = {name: files[name] for name in names}
         self.manifest = manifests.finished(self.manifest, hashes, files, readings, requests)
         manifests.write_json(self.path / MANIFEST, self.manifest.as_dict())
         return episodes

@@ -68,14 +68,6 @@ class RunInputs:
         if not self.conditions:
             raise InputError("a run needs at least one world, one policy and one protocol")
 
-    @classmethod
-    def from_dict(cls, stated: object) -> RunInputs:
-        """Read what a manifest states."""
-        try:
-            return pydantic.TypeAdapter(cls).validate_python(stated)
-        except ValidationError as error:
-            raise InputError(f"its inputs, {first_fault(error)}") from None
-
     @pydantic.model_serializer
     def as_dict(self) -> dict[str, Any]:
         """What a manifest states; the simulated agent goes without saying."""

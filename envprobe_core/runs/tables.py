@@ -27,7 +27,7 @@ from envprobe_core.conditions import Condition, Seeds
 from envprobe_core.engine.batch import BY_FIELD, Columns, Trajectory, kernel_params, room_for_logs, scored
 from envprobe_core.engine.records import NONE
 from envprobe_core.errors import InputError
-from envprobe_core.files import atomic_write, check_plain
+from envprobe_core.files import atomic_write, check_plain, file_sha256
 from envprobe_core.runs.manifest import EPISODES, seed_ranges, unlike
 from envprobe_core.statistics import mean_intervals, wilson
 from envprobe_core.worlds import World, make_world
@@ -79,8 +79,7 @@ def sha256(folder: Path, name: str) -> str:
     """
     try:
         check_plain(folder / name)
-        with (folder / name).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_sha256(folder / name)
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror})") from None
 

@@ -16,6 +16,8 @@ rules (`base.World.record`) and of an episode's parts (`engine.records`). Arrays
 A world of one's own is one more such module: a file in this folder, or any module that `register` is given.
 Neither the engine nor the agent is touched. What it need not define has a neutral meaning (`derive`, and the
 public code's functions); VoI, whose arithmetic is each world's own (end of `policies.voi`), refuses it.
+`tests/corridor.py` is a whole one, of three fields. While one is written, NUMBA_DISABLE_JIT=1 runs it as
+plain Python, whose errors name the line; the compiler's do not.
 Where the paper leaves room, book/definitions.md decides.
 """
 
@@ -135,19 +137,32 @@ def register(module: ModuleType) -> None:
             machine code, so that an edit is compiled anew.
 
     Raises:
-        InputError: if something is missing, or the name or code is taken.
+        InputError: if something is missing or takes other arguments, or the name or code is taken or is none.
     """
     if missing := [name for name in REQUIRED if not hasattr(module, name)]:
         raise InputError(f"world module {module.__name__} lacks {', '.join(missing)}")
     for other in MODULES.values():
         if other is not module and (other.NAME == module.NAME or other.CODE == module.CODE):
             raise InputError(f"world {module.NAME!r} with code {module.CODE}: name and code must be its own")
+    if not isinstance(module.CODE, int):  # it keys random draws
+        raise InputError(f"world {module.NAME!r}: CODE {module.CODE!r} is not a whole number")
+    for name in (name for name in REQUIRED if name.islower()):
+        own, due = (_arguments(getattr(one, name)) for one in (module, objectstate))
+        if len(own) != len(due):
+            accepted = f"accepted is {name}({', '.join(due)})"
+            raise InputError(f"world {module.NAME!r}: {name}({', '.join(own)}) takes {len(own)}; {accepted}")
     if module not in OF_THE_PAPER:
         text = inspect.getsource(module)
         base.EDITIONS[module.NAME] = hashlib.sha256(text.encode()).hexdigest()[:8]
     MODULES[module.NAME] = module
     for joined, find in _joined:
         joined.add(kind_of(module.NAME), find(module))
+
+
+def _arguments(function: Any) -> list[str]:
+    """The names of the arguments that a function must be given, compiled or not."""
+    known = inspect.signature(getattr(function, "py_func", function)).parameters.values()
+    return [one.name for one in known if one.default is one.empty]
 
 
 for _module in OF_THE_PAPER:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from envprobe_core.engine.noise import level32, numbered
 from envprobe_core.engine.numba_support import inline
 from envprobe_core.engine.records import FIELDS, NONE, Flag, Int, fill, has_bit, record_from, with_bit
+from envprobe_core.errors import InputError
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 
@@ -55,11 +56,18 @@ class World:
 
         The rates are by the protocol's table and the regime's level. Of each field come name, kind, number of
         values, and whether it mutates by itself. The rules are the world's own.
+
+        Raises:
+            InputError: if there are too many fields, or no rates of the protocol's table.
         """
         (self.name, self.title, self.code), self.regime, self.protocol = identity, regime, protocol
         self.field_names, self.field_kinds, domain, mutable = zip(*fields, strict=True)
         self.action_names, self.goal_fields = tuple(actions), tuple(goal_fields)
         self.fields, self.actions = len(self.field_names), len(self.action_names)
+        if self.fields > FIELDS:
+            raise InputError(f"world {self.name!r} has {self.fields} fields; accepted are up to {FIELDS}")
+        if protocol.rates not in rates:
+            raise InputError(f"world {self.name!r} has no rates of the table {protocol.rates!r}: {[*rates]}")
         rate = rates[protocol.rates][regime.mutation]
         self.domain, self.rates = np.array(domain, np.int64), np.where(mutable, rate, 0.0)
         rules |= {

@@ -6,10 +6,8 @@ cannot be meant, or contradicts something else, is an `InputError` before any wo
 
 from __future__ import annotations
 
-import logging
 import math
 import os
-import signal
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -21,7 +19,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from envprobe_book.cli import options
+from envprobe_book.cli import ending, options
 from envprobe_book.cli.options import File, Number, Text, Whole, check_positive
 from envprobe_core.errors import InputError, StoppedError, counted, first_fault, look_up
 from envprobe_core.files import refuse_existing
@@ -240,32 +238,20 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Columns]:
     from envprobe_core.llm.running import run_into
 
     total, began = sum(map(len, folder.inputs.seeds_of_conditions)), time.monotonic()
-    # each is an interrupt, at which calls under way are stored first; background jobs may ignore interrupts
-    orders: Any = dict.fromkeys(options.orders_to_end(), lambda *_: signal.raise_signal(signal.SIGINT))
-    orders[signal.SIGINT] = signal.default_int_handler
-    before = {number: signal.signal(number, handler) for number, handler in orders.items()}
-    try:
-        with closing(service.answers), options.progress_bar("episodes") as show:
+    storing = ending.storing_first(service.answers.path, lambda: "nothing was scored")
+    with storing, closing(service.answers), options.progress_bar("episodes") as show:
 
-            def notice(done: int, counts: Counts) -> None:
-                speed = (counts.prompt_tokens + counts.completion_tokens) / max(time.monotonic() - began, 1.0)
-                cost = f", {dollars(counts.cost)}" if counts.cost else ""
-                text = (
-                    f"{counts.calls} calls ({counts.faults} failed), {counts.replayed} from the store, "
-                    f"{counts.prompt_tokens}+{counts.completion_tokens} tokens, {speed:.0f} a second{cost}, "
-                    f"{counts.unusable} unusable, {counts.cut} cut"
-                )
-                show(done, total, more=text)  # type: ignore[misc]
+        def notice(done: int, counts: Counts) -> None:
+            speed = (counts.prompt_tokens + counts.completion_tokens) / max(time.monotonic() - began, 1.0)
+            cost = f", {dollars(counts.cost)}" if counts.cost else ""
+            text = (
+                f"{counts.calls} calls ({counts.faults} failed), {counts.replayed} from the store, "
+                f"{counts.prompt_tokens}+{counts.completion_tokens} tokens, {speed:.0f} a second{cost}, "
+                f"{counts.unusable} unusable, {counts.cut} cut"
+            )
+            show(done, total, more=text)  # type: ignore[misc]
 
-            return run_into(folder, service, *((notice,) if show else ()))
-    except KeyboardInterrupt:
-        kept = f"all answers are kept in {service.answers.path}: run the command again to continue"
-        typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
-        logging.disable()  # after a second interrupt asyncio would tell of all that is left open
-        raise typer.Abort from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        return run_into(folder, service, *((notice,) if show else ()))
 
 
 def say_calls(folder: Path) -> str:
@@ -343,6 +329,7 @@ def doctor(grid: options.Grid, given: Annotated[ModelOptions, DOCTOR], json: One
         NO_ANSWER,
         NOT,
         STRICTLY,
+        Tried,
         estimate_run,
         situations_of,
         try_server,
@@ -354,10 +341,15 @@ def doctor(grid: options.Grid, given: Annotated[ModelOptions, DOCTOR], json: One
         given = replace(given, model=_only_model(given))
     asked = given.agent()
     inputs = wanted.inputs("typical", "none", asked)
-    service = given.service(asked, Path("doctor"))
-    with closing(service.answers):
-        met = situations_of(inputs.conditions, inputs.seeds_of_conditions, asked)
-        found = try_server(service, met)
+    met = situations_of(inputs.conditions, inputs.seeds_of_conditions, asked)
+    service, tried = given.service(asked, Path("doctor")), list[Tried]()
+
+    def so_far() -> str:
+        read, left = sum(one.read in (STRICTLY, LOOSELY) for one in tried), len(met) - len(tried)
+        return f"{read} of {counted(len(tried), 'situation')} could be read, {left} left"
+
+    with ending.storing_first(service.answers.path, so_far), closing(service.answers):
+        found = try_server(service, met, tried.append)
     prices = calls.read_prices(given.prices)
     run = estimate_run(found, inputs.conditions, inputs.seeds_of_conditions, asked, prices)
     read, where = found.count(STRICTLY, LOOSELY), given.base_url or calls.OPENAI_URL
@@ -471,7 +463,8 @@ def trial(
         situations=situations, note=note,
     )  # fmt: skip
     service = given.service(agent, out)
-    with closing(service.answers) as answers:
+    storing = ending.storing_first(service.answers.path, lambda: f"{out} was not written")
+    with storing, closing(service.answers) as answers:
         _write(out, asked, answers, running.ask_trial(asked, service), agent)
 
 
@@ -491,13 +484,13 @@ def stats(
     conditions share was paid once.
     """
     from envprobe_core.llm.calls import dollars, read_prices
-    from envprobe_core.llm.store import cost_of_cells, read_stats
+    from envprobe_core.llm.store import cost_of_conditions, read_stats
 
     prices = read_prices(given.prices)
     found, conditions = read_stats(file, prices), []
     if run is not None:
         with _replayed(file, run) as (header, _, asked):
-            costs = cost_of_cells(file, [one.answers for one in asked], prices)
+            costs = cost_of_conditions(file, [one.answers for one in asked], prices)
             conditions = [
                 condition.key | cost for condition, cost in zip(header.inputs.conditions, costs, strict=True)
             ]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -191,12 +190,6 @@ def stop_at(faults: Sequence[str], one: str, where: Path) -> None:
         typer.echo(f"envprobe: {in_one_line(text)}", err=True)
     if faults:
         raise StoppedError(f"{counted(len(faults), one)} in {where}")
-
-
-def orders_to_end() -> list[signal.Signals]:
-    """The signals that ask a command to end: a lost terminal too, unless nohup ignores it."""
-    lost = [] if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [signal.SIGHUP]
-    return [signal.SIGTERM, *lost]
 
 
 @contextmanager

@@ -325,16 +325,16 @@ def _listed(kind: str) -> Iterable[Iterable[str]]:
     from envprobe_core.policies import POLICIES, THRESHOLD, rules
     from envprobe_core.protocols import PAPER, PROTOCOLS, SWITCHES, switch_values
     from envprobe_core.regimes import REGIMES
-    from envprobe_core.worlds import MODULES, WORLDS, make_world
+    from envprobe_core.worlds import MODULES, make_world
 
     if kind == "worlds":
         yield "name", "title", "fields (S1/S2/S3)", "actions", "what it is"
-        for name, title in WORLDS.items():
+        for name, module in MODULES.items():  # a reader's own among them
             worlds = [make_world(name, REGIMES[regime], PAPER) for regime in ("S1", "S2", "S3")]
             sizes = (" / ".join(str(getattr(one, part)) for one in worlds) for part in ("fields", "actions"))
-            lines = (MODULES[name].__doc__ or "").splitlines()
-            about = next(line for line in lines if line.startswith("Description: "))
-            yield name, title, *sizes, about.removeprefix("Description: ")
+            lines = (module.__doc__ or "").splitlines()
+            about = next((line for line in lines if line.startswith("Description: ")), "-")
+            yield name, module.TITLE, *sizes, about.removeprefix("Description: ")
     elif kind == "policies":
         doing = {getattr(rules, name): text for name, text in ABOUT_RULES.items()}
         yield "name", "title", "score", "threshold", "what it does"
