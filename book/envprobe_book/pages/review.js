@@ -5,7 +5,10 @@
 (() => {
   "use strict";
 
-  const page = document.querySelector(".bd-article"), review = page?.querySelector(".review");
+  /** @type {HTMLElement | null} */
+  const page = document.querySelector(".bd-article");
+  /** @type {HTMLElement | null | undefined} */
+  const review = page?.querySelector(".review");
   if (!review) return;
   const { element } = globalThis.EnvProbe.dom;
 
@@ -85,7 +88,9 @@
 
   // the filter
 
-  const rows = [...page.querySelectorAll("[data-verdicts]")].map((root) => ({ root, verdicts: JSON.parse(root.dataset.verdicts) }));
+  /** @type {NodeListOf<HTMLElement>} */
+  const judged = page.querySelectorAll("[data-verdicts]");
+  const rows = [...judged].map((root) => ({ root, verdicts: JSON.parse(root.dataset.verdicts) }));
   const protocols = JSON.parse(review.dataset.protocols), verdicts = JSON.parse(review.dataset.order);
   const asked = new URLSearchParams(location.search);
   const chosen = new Set((asked.get("show") ?? "").split(",").filter((name) => verdicts.includes(name)));
@@ -143,7 +148,9 @@
     const isEmpty = (line) => chosen.size > 0 && [...line.querySelectorAll(".review-cell")].every((cell) => cell.matches(".review-off"));
     for (const line of review.querySelectorAll(".review-table tbody tr")) line.classList.toggle("review-off", isEmpty(line));
     for (const part of review.querySelectorAll(".review-part")) part.classList.toggle("review-off", isEmpty(part));
-    for (const body of page.querySelectorAll(".scoreboard tbody")) {
+    /** @type {NodeListOf<HTMLTableSectionElement>} */
+    const bodies = page.querySelectorAll(".scoreboard tbody");
+    for (const body of bodies) {
       let head = null;
       for (const row of body.rows) {
         if (row.matches(".scoreboard-place")) {
