@@ -81,6 +81,16 @@ def test_a_student_runs_a_policy_and_looks_once_at_held_out_seeds(folder, browse
     playwright.expect(root.locator(".own-held")).to_contain_text("on the held-out seeds", timeout=120_000)
     assert root.get_by_role("button", name="Test once").is_disabled()
     address = page.url
+    last = root.get_by_label("Only this many last steps")
+    last.fill("5")
+    playwright.expect(root.locator(".own-moved")).to_be_visible()
+    last.press("Enter")
+    playwright.expect(root.locator(".own-held")).to_contain_text("looked once", timeout=120_000)
+    assert root.locator(".own-moved").is_hidden()
+    assert root.locator(".own-attempts li").count() == 2
+    root.get_by_role("link", name="take up again").first.click()
+    playwright.expect(root.locator(".own-held")).to_contain_text("on the held-out seeds", timeout=120_000)
+    assert root.locator(".own-attempts li").count() == 2, "a run again is no further attempt"
     page.goto("about:blank")
     page.goto(address)
     assert page.locator("input[max='30']").nth(1).input_value() == "7", "the link carries the policy"

@@ -294,7 +294,7 @@
     const fault = element("p", { class: "own-fault", id: `${prefix}-fault`, role: "status" });
     const area = element("textarea", { rows: 3, spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-describedby": fault.id });
     const formulaPart = element("div", {}, named("formula", "Value of probing a field now", area,
-      "Python’s expression syntax over c, s, u, d, staleness, confidence, step, horizon, used, budget; min, max, abs, sqrt; a if b else c."));
+      "Python’s expression syntax. c, s, u and d: 0 to 1. confidence: 0 to 100 percent. staleness, step, horizon: steps. used, budget: probes. Also min, max, abs, sqrt and a if b else c."));
     const settings = element("div", { class: "own-settings" },
       named("gate", "Gate: probe from this value on", number({ step: "any" })),
       named("notBefore", "Not before step", number({ min: 0, max: config.horizon, step: 1 })),
@@ -307,15 +307,18 @@
     const status = element("p", { class: "own-result", role: "status", "aria-live": "polite" });
     const results = element("div", { class: "own-results" });
     const history = element("div", { class: "own-history" });
-    const runButton = button("Run", () => run(), { class: "own-run" });
+    const runButton = element("button", { type: "submit", class: "own-run" }, "Run"); // so that Enter in a field runs, too
+    const moved = element("p", { class: "own-moved", role: "status", hidden: "" }, "The controls have moved on: what stands below is the run before. Press Run.");
     const examples = config.examples.map(({ title, policy }) => button(title, () => {
-      show({ ...start, ...policy });
+      const { world, protocol } = inputs; // the experiment stays the reader's
+      show({ ...start, world: world.value, protocol: protocol.value, ...policy });
       run();
     }));
     const start = { form: "weights", weights: { c: 1, s: 1, u: 1, d: 1 }, formula: "c + s + u + d", gate: 1.5, notBefore: 0,
       last: null, world: "all", protocol: config.protocol, budget: null };
 
-    function show(policy) {
+    function show(policy, seeds = inputs.seeds.value) {
+      inputs.seeds.value = seeds;
       for (const term of TERMS) inputs[term].value = policy.weights[term];
       for (const name of ["formula", "gate", "notBefore", "world", "protocol"]) inputs[name].value = policy[name];
       for (const name of ["last", "budget"]) inputs[name].value = policy[name] ?? "";
@@ -350,8 +353,25 @@
       } catch (error) {
         fault.textContent = sentence(error);
       }
+      showWhetherMoved();
       area.setAttribute("aria-invalid", String(Boolean(fault.textContent)));
       runButton.disabled = Boolean(fault.textContent);
+    }
+
+    // A policy with its seeds as the end of an address.
+    function keyOf(policy, seeds) {
+      return asLink({ ...policy, ...(seeds === given.seeds ? {} : { seeds }), ...(config.heldOut === given.heldOut ? {} : { heldOut: config.heldOut }) });
+    }
+
+    // What is shown belongs to the run before as soon as a control has another value.
+    function showWhetherMoved() {
+      let key = null;
+      try {
+        key = keyOf(read(), inputs.seeds.value.trim());
+      } catch { /* what is not accepted is not what ran */ }
+      const isMoved = current !== null && key !== current.key;
+      moved.hidden = !isMoved;
+      for (const part of [status, results]) part.classList.toggle("own-stale", isMoved);
     }
 
     function sentence(error) {
@@ -402,9 +422,9 @@
         if (shared.length) refuse(`the seeds ${config.heldOut} are held out for the test at the end; choose others`);
         policy = read();
         const outcome = await compete(policy, seeds);
-        const key = asLink({ ...policy, ...(seeds === given.seeds ? {} : { seeds }), ...(config.heldOut === given.heldOut ? {} : { heldOut: config.heldOut }) });
+        const key = keyOf(policy, seeds);
         current = { policy, seeds, outcome, key };
-        attempts.push({ policy, seeds, gain: outcome.gains.simple.mean, key });
+        if (attempts.every((one) => one.key !== key)) attempts.push({ policy, seeds, gain: outcome.gains.simple.mean, key });
         globalThis.history.replaceState(null, "", key);
         report();
       } catch (error) {
@@ -424,7 +444,13 @@
       }
     }
 
+    function looks() {
+      if (tested.size === 0) return "at which you have not looked.";
+      return `at which you have looked ${tested.size === 1 ? "once" : `${tested.size} times`}, with other policies.`;
+    }
+
     function report() {
+      showWhetherMoved();
       const { policy, seeds, outcome, key } = current;
       const count = `${seedsIn(seeds).length} seeds in ${worldsOf(policy).length === 1 ? config.worlds[policy.world] : "all three worlds"}`;
       status.textContent = `Accuracy ${outcome.accuracy.value.toFixed(3)}, success ${outcome.success.value.toFixed(3)}, on ${count}, ` +
@@ -437,7 +463,7 @@
       const heldText = held
         ? `Against EnvProbe-Simple: ${points(outcome.gains.simple)} on your seeds, ${points(held.simple)} on the held-out seeds ${config.heldOut}; ` +
           `against Periodic ${points(outcome.gains.periodic)}, then ${points(held.periodic)}.`
-        : `Seeds ${config.heldOut}, which no run here has used. Look once, at the end: a gain that you have searched for is partly luck.`;
+        : `Seeds ${config.heldOut}, ${looks()} Look once, at the end: a gain that you have searched for is partly luck.`;
       const wide = element("div", { class: "own-scroll", tabindex: 0, role: "region", "aria-label": "All policies" }, table(rows));
       results.replaceChildren(
         element("details", { open: "" }, element("summary", {}, "All policies on your seeds, by accuracy, with 95% intervals"), wide,
@@ -454,7 +480,7 @@
         curve(alike.map((one) => one.gain)),
         element("ol", { class: "own-attempts" }, ...alike.map((one) =>
           element("li", {}, element("code", {}, describe(one.policy)), ` ${signed(one.gain)} `,
-            on("click", (event) => { event.preventDefault(); show(one.policy); globalThis.history.replaceState(null, "", one.key); }, element("a", { href: one.key }, "take up again"))))),
+            on("click", (event) => { event.preventDefault(); show(one.policy, one.seeds); run(); }, element("a", { href: one.key }, "take up again"))))),
         element("p", {}, "The address of this page now carries your policy: ", element("a", { href: key }, "link to it"), "."),
       );
     }
@@ -471,10 +497,8 @@
           const seeds = linked.seeds ?? given.seeds, heldOut = linked.heldOut ?? given.heldOut;
           const own = new Set(seedsIn(seeds));
           if (seedsIn(heldOut).some((seed) => own.has(seed))) refuse(`its seeds ${seeds} and its held-out seeds ${heldOut} share some`);
-          show(checked(linked, config));
-          inputs.seeds.value = seeds;
           config.heldOut = heldOut;
-          refresh();
+          show(checked(linked, config), seeds);
           root.scrollIntoView({ block: "nearest" });
         }
       } catch (error) {
@@ -492,9 +516,8 @@
     inputs.formula_.value = "formula";
     controls.addEventListener("input", refresh);
     controls.addEventListener("change", refresh);
-    root.replaceChildren(controls, element("p", { class: "own-examples" }, "Things to try: ", ...examples), bar, status, results, history);
-    inputs.seeds.value = config.seeds;
-    show(start);
+    root.replaceChildren(controls, element("p", { class: "own-examples" }, "Things to try: ", ...examples), bar, moved, status, results, history);
+    show(start, config.seeds);
     fromAddress();
     globalThis.addEventListener("hashchange", fromAddress);
   }
