@@ -97,11 +97,12 @@ def _fresh_processes(work: Callable[[Any], Any], count: int) -> Iterator[list[Co
         with environment(**_ONE_THREAD):
             for _ in range(count):
                 ours, theirs = Pipe()
-                process = _SPAWN.Process(target=_serve, args=(theirs, work), daemon=True)
-                process.start()
-                theirs.close()  # so that it ends with the process, however that ends
-                processes.append(process)
                 pipes.append(ours)
+                process = _SPAWN.Process(target=_serve, args=(theirs, work), daemon=True)
+                with _orders_held_back():  # a process that is begun by half complains
+                    process.start()
+                    processes.append(process)
+                theirs.close()  # so that it ends with the process, however that ends
         yield pipes
     finally:
         for process in processes:
@@ -110,6 +111,24 @@ def _fresh_processes(work: Callable[[Any], Any], count: int) -> Iterator[list[Co
             pipe.close()
         for process in processes:
             process.join()
+
+
+@contextmanager
+def _orders_held_back() -> Iterator[None]:
+    """Signals that would end or interrupt this process come when the block is over."""
+    came: list[int] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():  # no other hears them
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):  # processes inherit what is ignored
+                before[number] = signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:

@@ -1,9 +1,10 @@
 """Work handed to processes: every answer once, errors as they are, and nobody waits for one that is gone."""
 
+import contextlib
 import os
 import signal
 import time
-from multiprocessing import active_children, parent_process
+from multiprocessing import active_children, parent_process, util
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,25 @@ def test_whoever_has_enough_leaves_no_process():
     next(answers)
     answers.close()
     assert not active_children()
+
+
+@pytest.mark.parametrize("order", [signal.SIGINT, signal.SIGTERM])
+def test_an_order_to_end_while_processes_begin_is_obeyed_when_they_have(order, monkeypatch, capfd):
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    list(map_unordered(larger, range(2), 2))  # Python's own tracker is begun as well, by the first
+    send, begun = util.spawnv_passfds, []
+
+    def begin(*given):
+        begun.append(send(*given))
+        os.kill(os.getpid(), order)  # now it has no word yet of what it is for
+        return begun[-1]
+
+    monkeypatch.setattr(util, "spawnv_passfds", begin)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(map_unordered(larger, range(9), 2))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    with contextlib.suppress(ChildProcessError):  # it is gone
+        os.waitpid(begun[0], 0)
+    assert capfd.readouterr().err == ""
