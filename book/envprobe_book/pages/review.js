@@ -147,7 +147,7 @@
       said.textContent = told;
     }
     for (const row of rows) row.root.classList.toggle("review-off", !isAsked(row));
-    for (const fold of review.querySelectorAll(".review-more")) fold.open ||= chosen.size > 0;
+    for (const fold of review.querySelectorAll("details")) if (fold.matches(".review-more")) fold.open ||= chosen.size > 0;
     const isEmpty = (line) => chosen.size > 0 && [...line.querySelectorAll(".review-cell")].every((cell) => cell.matches(".review-off"));
     for (const line of review.querySelectorAll(".review-table tbody tr")) line.classList.toggle("review-off", isEmpty(line));
     for (const part of review.querySelectorAll(".review-part")) part.classList.toggle("review-off", isEmpty(part));
