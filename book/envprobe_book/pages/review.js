@@ -82,6 +82,8 @@
     const link = location.hash.startsWith("#cell-") && review.querySelector(`.review-cell[href="${CSS.escape(location.hash).replace("\\#", "#")}"]`);
     if (!link) return;
     noteOf(link).closest("details").open = false; // which the browser has opened on its own
+    const fold = link.closest("details");
+    if (fold) fold.open = true;
     link.scrollIntoView({ block: "center" });
     show(link, true);
   }
@@ -145,6 +147,7 @@
       said.textContent = told;
     }
     for (const row of rows) row.root.classList.toggle("review-off", !isAsked(row));
+    for (const fold of review.querySelectorAll("details")) if (fold.matches(".review-more")) fold.open ||= chosen.size > 0;
     const isEmpty = (line) => chosen.size > 0 && [...line.querySelectorAll(".review-cell")].every((cell) => cell.matches(".review-off"));
     for (const line of review.querySelectorAll(".review-table tbody tr")) line.classList.toggle("review-off", isEmpty(line));
     for (const part of review.querySelectorAll(".review-part")) part.classList.toggle("review-off", isEmpty(part));

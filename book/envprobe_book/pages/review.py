@@ -40,6 +40,7 @@ PAGES = {  # the page that shows a section's claims
     "useful-probes": "what-probes-find", "confident-wrong": "what-probes-find",
     "failures": "what-probes-find", "stress": "other-settings", "set-up": "scoreboard",
 }  # fmt: skip
+IN_SIGHT = 3  # tables: the results; what follows is folded
 DIGITS = {"points": 2, "share": 3, "steps": 2, "count": 2}
 RECORD_PAGE = "what-the-repository-records.html"
 _STRATA = {
@@ -98,7 +99,8 @@ def show_tables(findings: Findings, tables: Iterable[PrintedTable] | None = None
     """The paper's tables with a link in every cell, and below each what its links lead to."""
     shown = list(printed_tables() if tables is None else tables)
     seen: set[str] = set()
-    parts = "".join(_table(table, findings, seen) for table in shown)
+    parts = [_table(table, findings, seen) for table in shown]
+    body = "".join(parts[:IN_SIGHT]) + _folded([table.name for table in shown[IN_SIGHT:]], parts[IN_SIGHT:])
     lines = [
         f"{table.name}: {title}: {', '.join(_text(cell) for cell in cells if cell)}"
         for table in shown
@@ -108,7 +110,16 @@ def show_tables(findings: Findings, tables: Iterable[PrintedTable] | None = None
     data = {"protocols": json.dumps(protocols), "order": json.dumps(VERDICTS)}
     data["signs"] = "".join(SIGNS[verdict] for verdict in VERDICTS)
     told = " ".join(f'data-{name}="{html.escape(text, quote=True)}"' for name, text in data.items())
-    return Html(f'<div class="review" {told}>{parts}</div>', "\n".join(lines))
+    return Html(f'<div class="review" {told}>{body}</div>', "\n".join(lines))
+
+
+def _folded(names: list[str], parts: list[str]) -> str:
+    """The tables that a reader opens, with their names as the title; a link or the filter opens them, too."""
+    if not parts:
+        return ""
+    title = f"More: {html.escape(listed(names))}"
+    summary = f"<summary><h3>{title}</h3></summary>"
+    return f'<details class="more-fold review-more">{summary}{"".join(parts)}</details>'
 
 
 def _table(table: PrintedTable, findings: Findings, seen: set[str]) -> str:
