@@ -19,7 +19,7 @@ class Protocol:
 
     `rates`, `instances`, `sight` and `structure` act in the world (`worlds.base`), `accuracy` to `actions` in
     the scores, `confident` in `measures.reports`, `threshold` and `seeds` in the condition, the others in the
-    loop; what loop and scores call them stands in `engine.batch.kernel_params`. The faults, from `noise` on,
+    loop; what loop and scores call them stands in `engine.batch.kernel_params`. The faults, from `wrong` on,
     are off in every named protocol.
     """
 
@@ -44,7 +44,7 @@ class Protocol:
     oracle: Literal["fields", "report"] = "fields"  # what the oracles compare with gold
     threshold: Literal["fixed", "kept-terms"] = "fixed"  # threshold of ablations
     seeds: Literal["text", "released"] = "text"  # default seeds
-    noise: Literal["0", "10", "20", "40"] = "0"  # percent of delivered answers that are a wrong value
+    wrong: Literal["0", "10", "20", "40"] = "0"  # percent of delivered answers that are a wrong value
     delay: Literal["0", "1", "2", "4", "8"] = "0"  # steps by which a delivered answer comes late
     failing: Literal["0", "10", "20", "40"] = "0"  # percent of steps at which the agent's call fails
 
@@ -60,7 +60,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 PAPER = Protocol("paper")
 OBSERVED = replace(PAPER, name="observed", start="observation")
-FAULTS: tuple[str, ...] = ("noise", "delay", "failing")
+FAULTS: tuple[str, ...] = ("wrong", "delay", "failing")
 """The switches in which text and code agree: their first value is off."""
 DEPARTURES: tuple[str, ...] = tuple(switch for switch in _CHOICES if switch not in FAULTS)
 """The switches in which text and code differ: their first value is the text's, their second the code's."""

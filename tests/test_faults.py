@@ -13,7 +13,7 @@ from envprobe_core.worlds import WORLDS
 
 SEEDS = np.array([0, 1, 42])
 MANY = np.arange(400)
-TURNED = ("noise=40", "delay=2", "failing=20", "noise=20,delay=8,failing=40")
+TURNED = ("wrong=40", "delay=2", "failing=20", "wrong=20,delay=8,failing=40")
 
 
 def test_every_named_protocol_has_the_faults_off_and_they_are_no_departure_of_the_code():
@@ -36,7 +36,7 @@ def test_algorithm_1_on_objects_gives_the_kernel_s_digests(world, turned):
             assert found == simulate(cell, SEEDS)["digest"].tolist(), (name, policy)
 
 
-@pytest.mark.parametrize("turned", ["noise=40", "delay=4"])
+@pytest.mark.parametrize("turned", ["wrong=40", "delay=4"])
 @pytest.mark.parametrize("policy", ["no-probe", "placebo"])
 def test_a_fault_of_answers_is_nothing_to_an_agent_that_gets_none(policy, turned):
     for world in WORLDS:
@@ -48,9 +48,9 @@ def test_a_fault_of_answers_is_nothing_to_an_agent_that_gets_none(policy, turned
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("noise", switch_values("noise"))
-def test_an_answer_is_another_value_of_the_field_as_often_as_the_switch_says(world, noise):
-    cell = make_condition(world, "simple", protocol=parse_protocol(f"paper:noise={noise}"))
+@pytest.mark.parametrize("wrong", switch_values("wrong"))
+def test_an_answer_is_another_value_of_the_field_as_often_as_the_switch_says(world, wrong):
+    cell = make_condition(world, "simple", protocol=parse_protocol(f"paper:wrong={wrong}"))
     episodes = EpisodeBatch(cell, MANY)
     field = int(np.argmax(cell.built.domain[: int(episodes.block.fields.min())]))
     episodes.propose()
@@ -63,7 +63,7 @@ def test_an_answer_is_another_value_of_the_field_as_often_as_the_switch_says(wor
     assert (episodes.block.table.value[:, field] == told).all()
     assert (episodes.block.table.confidence[:, field] == CERTAIN).all()
     assert (episodes.logs["answer"][:, 0] == truth).all()  # the record keeps the truth
-    rate = int(noise) / 100
+    rate = int(wrong) / 100
     share, error = (told != truth).mean(), np.sqrt(rate * (1 - rate) / len(MANY))
     assert abs(share - rate) <= 4 * error
 

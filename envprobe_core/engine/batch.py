@@ -68,7 +68,7 @@ def kernel_params(condition: Condition, *, scores_all: bool = False, world: Worl
         "forgets": protocol.memory == "none",  # the belief table does not outlive a step
         "informs": protocol.useful == "released",  # a probe is useful where the public code says so
         "scores_all": scores_all,
-        "noise": level32(int(protocol.noise) / 100),  # of a delivered answer, to be a wrong value
+        "wrong": level32(int(protocol.wrong) / 100),  # of a delivered answer, to be a wrong value
         "delay": int(protocol.delay),  # steps by which it comes late
         "failing": level32(int(protocol.failing) / 100),  # of the simulated agent's call, at a step
     }

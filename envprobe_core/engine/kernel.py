@@ -226,7 +226,7 @@ def act(params, episode, field, log):
         table.staleness[i] = min(table.staleness[i] + 1, STALENESS_LIMIT)
     episode.told, episode.acting, episode.worked = NONE, NO_ACTION, False
     delivers = params.protocol.delivers and params.policy.answered
-    if delivers and params.protocol.noise > 0 and field != NONE:
+    if delivers and params.protocol.wrong > 0 and field != NONE:
         answer = told_wrong(params, episode, field, answer)
     if field != NONE:
         episode.probes_used += 1
@@ -255,7 +255,7 @@ def deliver(episode, field, answer, age):
 def told_wrong(params, episode, field, answer):
     """Return the answer, or now and then another value of the field; the agent cannot tell which."""
     word = draw(episode.keys[PROBE], episode.t, 1 + field)
-    if happens(word, params.protocol.noise):
+    if happens(word, params.protocol.wrong):
         other = choice(word, params.world.domain[field] - 1)
         return other + (other >= answer)
     return np.int64(answer)

@@ -209,7 +209,7 @@ def _decision(seen: Witnessed, t: int, used: int, score: Floats, own_score: bool
         how = "logged"
     elif rules.delay != "0":
         how = "late"
-    elif rules.noise != "0":
+    elif rules.wrong != "0":
         how = "unsure"
     reply = SAID[how].format(field=world.field_names[field], said=said, held=held, steps=rules.delay)
     return {"outcome": "probe", "gate": gate, "deed": deed, "reply": reply, "brief": probes}
@@ -222,7 +222,7 @@ def at_once(protocol: Protocol) -> bool:
     >>> at_once(parse_protocol("paper")), at_once(parse_protocol("paper:delay=2"))
     (True, False)
     """
-    return (protocol.answer, protocol.noise, protocol.delay) == ("delivered", "0", "0")
+    return (protocol.answer, protocol.wrong, protocol.delay) == ("delivered", "0", "0")
 
 
 def describe_steps(
