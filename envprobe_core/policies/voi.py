@@ -158,7 +158,8 @@ def grow_old(world, task, evidence, field, steps):
     evidence.since[field] = steps
     for kind in KINDS:
         if field in fields_of(world, kind) and loose(world, task, kind, field, evidence.value[field]):
-            evidence.chance[field] = (1.0 - hazard(evidence, kind)) ** steps
+            for _ in range(steps):  # a power would have to be imported into the page's module
+                evidence.chance[field] *= 1.0 - hazard(evidence, kind)
 
 
 @inline
