@@ -1,7 +1,8 @@
 """Protocols: how an experiment is run and scored, one switch for each way that text and code differ.
 
 `paper` is the paper's text, `released` its public implementation (commit 3266b54), `observed` the text
-without the assumption that the first belief equals gold.
+without the assumption that the first belief equals gold. The last switches are faults that neither has: an
+answer that may be wrong or late, a call of the agent that may fail.
 """
 
 import re
@@ -18,7 +19,8 @@ class Protocol:
 
     `rates`, `instances`, `sight` and `structure` act in the world (`worlds.base`), `accuracy` to `actions` in
     the scores, `confident` in `measures.reports`, `threshold` and `seeds` in the condition, the others in the
-    loop; what loop and scores call them stands in `engine.batch.kernel_params`.
+    loop; what loop and scores call them stands in `engine.batch.kernel_params`. The faults, from `wrong` on,
+    are off in every named protocol.
     """
 
     name: str
@@ -42,6 +44,9 @@ class Protocol:
     oracle: Literal["fields", "report"] = "fields"  # what the oracles compare with gold
     threshold: Literal["fixed", "kept-terms"] = "fixed"  # threshold of ablations
     seeds: Literal["text", "released"] = "text"  # default seeds
+    wrong: Literal["0", "10", "20", "40"] = "0"  # percent of delivered answers that are a wrong value
+    delay: Literal["0", "1", "2", "4", "8"] = "0"  # steps by which a delivered answer comes late
+    failing: Literal["0", "10", "20", "40"] = "0"  # percent of steps at which the agent's call fails
 
     def __post_init__(self) -> None:
         """Refuse a value that a switch does not have."""
@@ -55,7 +60,11 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 PAPER = Protocol("paper")
 OBSERVED = replace(PAPER, name="observed", start="observation")
-RELEASED = Protocol("released", **{switch: accepted[1] for switch, accepted in _CHOICES.items()})
+FAULTS: tuple[str, ...] = ("wrong", "delay", "failing")
+"""The switches in which text and code agree: their first value is off."""
+DEPARTURES: tuple[str, ...] = tuple(switch for switch in _CHOICES if switch not in FAULTS)
+"""The switches in which text and code differ: their first value is the text's, their second the code's."""
+RELEASED = Protocol("released", **{switch: _CHOICES[switch][1] for switch in DEPARTURES})
 
 PROTOCOLS: dict[str, Protocol] = {p.name: p for p in (PAPER, OBSERVED, RELEASED)}
 TITLES = {"paper": "as written", "observed": "partial start", "released": "as released"}

@@ -9,7 +9,7 @@ import pytest
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.conditions import first_seed, make_condition, names, parse_seeds, read_seeds
 from envprobe_core.errors import InputError
-from envprobe_core.protocols import OBSERVED, PAPER, RELEASED, SWITCHES, Protocol, parse_protocol
+from envprobe_core.protocols import DEPARTURES, OBSERVED, PAPER, RELEASED, SWITCHES, Protocol, parse_protocol
 from envprobe_core.protocols import switch_values as values_of
 
 
@@ -73,7 +73,7 @@ def test_what_is_not_accepted_is_told(make, given, says):
 def test_protocols_differ_as_their_tables_say_and_are_read_with_their_switches():
     assert Protocol("paper") == PAPER
     assert [one for one in SWITCHES if getattr(OBSERVED, one) != getattr(PAPER, one)] == ["start"]
-    for switch in SWITCHES:
+    for switch in DEPARTURES:
         assert (getattr(PAPER, switch), getattr(RELEASED, switch)) == values_of(switch)
     assert {field.name for field in fields(Protocol)} == {"name", *SWITCHES}
     assert parse_protocol("released") is RELEASED

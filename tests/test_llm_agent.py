@@ -131,9 +131,10 @@ def test_a_run_through_the_scripted_brain_equals_the_simulated_run(world, protoc
     conditions().filter(lambda condition: not condition.profile.scribe)
 )  # a scribe goes by its last five steps
 def test_so_does_any_profile_protocol_regime_budget_and_threshold(condition):
-    """But for habits that a situation does not tell: what errors fall on, and luck of one's own."""
+    """But for what a situation does not tell: where errors fall, luck of one's own, and which calls fail."""
     plain = replace(condition.profile, importance=0.0, contrary=0.0, own_noise=False, critical_once=False)
-    assert_asked_as_simulated(replace(condition, profile=plain), np.array([3, 2**62 + 5]))
+    sound = replace(condition.protocol, failing="0")
+    assert_asked_as_simulated(replace(condition, profile=plain, protocol=sound), np.array([3, 2**62 + 5]))
 
 
 CARELESS = AgentProfile("careless", omit=0.5, slip=0.2, overwrite=0.2)

@@ -24,7 +24,7 @@ from envprobe_book.reproduce import build as book
 from envprobe_book.reproduce.execution import clean
 from envprobe_book.reproduce.sections import METADATA_KEY, ROOT, find_sections, parse_assignments, resolve
 from envprobe_core.policies.custom import View
-from envprobe_core.protocols import SWITCHES
+from envprobe_core.protocols import DEPARTURES
 from watching import serious, set_formulas, watch
 
 SECTIONS = find_sections()
@@ -61,7 +61,7 @@ def test_whatever_the_paper_numbers_and_the_data_name_is_an_item():
     items = {item.label: item for item in load_items()}
     assert {place.removesuffix(" caption") for place in named} <= set(items)
     assert {item.kind for item in items.values()} == set(KINDS)
-    assert sorted(filter(None, (row["switch"] for row in departures))) == sorted(SWITCHES)
+    assert sorted(filter(None, (row["switch"] for row in departures))) == sorted(DEPARTURES)
     for start, count in LAST.items():
         found = (re.fullmatch(rf"{start}(\d+)\)?", item.name) for item in items.values())
         assert sorted(int(match[1]) for match in found if match) == list(range(1, count + 1)), start
@@ -77,7 +77,7 @@ def literal(section, name):
 def test_sections_list_all_that_there_is():
     """The way between two protocols turns every switch that keeps pairs; a view's names are explained."""
     turned = [switch for group in literal("text-and-code", "GROUPS").values() for switch in group]
-    assert sorted([*turned, "seeds"]) == sorted(SWITCHES)
+    assert sorted([*turned, "seeds"]) == sorted(DEPARTURES)
     assert tuple(literal("your-policy", "readable")) == View._fields
 
 

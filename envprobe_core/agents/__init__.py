@@ -27,7 +27,7 @@ REPORTED_DEPENDENCY = 0.5 + 0.5 * min(1.0, 1 / 3)
 RISK_LOW, RISK_MEDIUM = 0, 1
 NOTHING = np.full(FIELDS, UNKNOWN)
 OVERWRITE, DISTRACTED, SLIP, QUIT, LOOP, LOST = range(6)  # fields of the IMPULSE stream
-CRITICAL, RISKY, NAMES_GOAL, ASKS = range(6, 10)
+CRITICAL, RISKY, NAMES_GOAL, ASKS, FAILS = range(6, 11)
 
 
 @inline
@@ -87,6 +87,20 @@ def propose(params, episode):
         episode.action = WAIT if episode.has_quit else action
     if params.protocol.reported or params.habits.single_report:
         report(params, episode)
+
+
+@inline
+def fail(params, episode):
+    """Propose and report nothing, since the call has failed; the public code makes a no-op of that.
+
+    A table that is kept stays as it is: what was seen at this step is lost.
+    """
+    if params.protocol.forgets:
+        know(params.world, episode.table, NOTHING)
+    episode.action, episode.risk = WAIT, RISK_LOW
+    if params.protocol.reported:
+        for field in range(params.world.fields):
+            episode.sight.c[field] = episode.sight.d[field] = 0.0
 
 
 @inline

@@ -68,6 +68,9 @@ def kernel_params(condition: Condition, *, scores_all: bool = False, world: Worl
         "forgets": protocol.memory == "none",  # the belief table does not outlive a step
         "informs": protocol.useful == "released",  # a probe is useful where the public code says so
         "scores_all": scores_all,
+        "wrong": level32(int(protocol.wrong) / 100),  # of a delivered answer, to be a wrong value
+        "delay": int(protocol.delay),  # steps by which it comes late
+        "failing": level32(int(protocol.failing) / 100),  # of the simulated agent's call, at a step
     }
     in_force = {
         "gate": policy.rule._asdict(),  # says when
@@ -134,8 +137,8 @@ class Trajectory:
     place: npt.NDArray[np.int8]  # [row, time], the agent's true room or node
     action: npt.NDArray[np.int16]  # [row, step], the proposed task action
     probe: npt.NDArray[np.int16]  # [row, step], the probed field or -1
-    answer: Values  # [row, step], gold of the probed field (0 where there was no probe)
-    useful: Mask  # [row, step], whether a probe's answer differed from the belief held
+    answer: Values  # [row, step], gold of the probed field (0: no probe), also where a fault tells another
+    useful: Mask  # [row, step], whether the gold of a probed field differed from the belief held
     valid: Mask  # [row, step], whether the executed task action was valid (False for probes and waits)
     acted: Mask  # [row, step], whether a task action was executed
     score: Floats  # [row, step], max rho, NaN where the policy has none

@@ -9,7 +9,17 @@ import numpy as np
 from envprobe_core import agents as agent
 from envprobe_core import worlds
 from envprobe_core.engine import scoring
-from envprobe_core.engine.noise import IMPULSE, INSTANCE, MUTATION, PROBE, VISIBLE, draw, happens, stream_keys
+from envprobe_core.engine.noise import (
+    IMPULSE,
+    INSTANCE,
+    MUTATION,
+    PROBE,
+    VISIBLE,
+    choice,
+    draw,
+    happens,
+    stream_keys,
+)
 from envprobe_core.engine.numba_support import for_pages, helper, inline, kernel
 from envprobe_core.engine.records import (
     CERTAIN,
@@ -110,6 +120,7 @@ def begin(params, episode, seed):
     episode.t = episode.tick = episode.probes_used = episode.succeeded = episode.has_quit = episode.risk = 0
     episode.over = episode.fault = episode.worked = 0
     episode.told, episode.acting = NONE, NO_ACTION
+    fill(episode.awaited.field, NONE)
     episode.observation.came_from = episode.observation.place = state.place
     episode.observation.count = 0
     fill(episode.observation.value, UNKNOWN)
@@ -124,6 +135,9 @@ def propose(params, episode):
 
     If it proposes a probe, the public harness finds it something to do where the policy acts.
     """
+    if happens(draw(episode.keys[IMPULSE], episode.t, agent.FAILS), params.protocol.failing):
+        agent.fail(params, episode)
+        return
     agent.propose(params, episode)
     affordable = episode.probes_used < params.policy.budget  # or else it is told to act
     if params.policy.released and params.habits.scribe and affordable:
@@ -195,7 +209,8 @@ def advance(params, episode, field, log):
 def act(params, episode, field, log):
     """Carry out the proposed action, or probe a field: b_{t+1} := g_t (Definition 3.1); record which.
 
-    A probe is useful if its answer differs from the belief, or where the public code says so.
+    A probe is useful if the truth differs from the belief, or where the public code says so. What is recorded
+    as its answer is the truth, whatever the agent is told, and when.
     """
     now, table = log[episode.t], episode.table
     answer = episode.gold[max(field, 0)]
@@ -210,18 +225,49 @@ def act(params, episode, field, log):
     for i in range(params.world.fields):
         table.staleness[i] = min(table.staleness[i] + 1, STALENESS_LIMIT)
     episode.told, episode.acting, episode.worked = NONE, NO_ACTION, False
+    delivers = params.protocol.delivers and params.policy.answered
+    if delivers and params.protocol.wrong > 0 and field != NONE:
+        answer = told_wrong(params, episode, field, answer)
     if field != NONE:
         episode.probes_used += 1
-        if params.protocol.delivers and params.policy.answered:
-            table.value[field], table.staleness[field], table.confidence[field] = answer, 0, CERTAIN
-            episode.told, episode.answer = field, answer
-    else:
+        if delivers and params.protocol.delay == 0:
+            deliver(episode, field, answer, 0)
+    if delivers and params.protocol.delay > 0:
+        wait_for(params.protocol.delay, episode, field, answer)
+    if field == NONE:
         episode.acting = episode.action
         if episode.action != WAIT:
             episode.worked = worlds.act(params.world, episode.task, episode.state, episode.action)
     now.valid = episode.worked
     episode.recent.action[episode.t % 5], episode.recent.valid[episode.t % 5] = episode.acting, episode.worked
     episode.observation.fresh = 0
+
+
+@inline
+def deliver(episode, field, answer, age):
+    """Tell the agent an answer of so many steps ago; it takes it to be certain."""
+    table = episode.table
+    table.value[field], table.staleness[field], table.confidence[field] = answer, age, CERTAIN
+    episode.told, episode.answer = field, answer
+
+
+@inline
+def told_wrong(params, episode, field, answer):
+    """Return the answer, or now and then another value of the field; the agent cannot tell which."""
+    word = draw(episode.keys[PROBE], episode.t, 1 + field)
+    if happens(word, params.protocol.wrong):
+        other = choice(word, params.world.domain[field] - 1)
+        return other + (other >= answer)
+    return np.int64(answer)
+
+
+@inline
+def wait_for(delay, episode, field, answer):
+    """Put off a step's answer, or none; deliver the one asked for `delay` steps ago, as it was then."""
+    awaited, now, due = episode.awaited, episode.t % (delay + 1), (episode.t + 1) % (delay + 1)
+    awaited.field[now], awaited.value[now] = field, answer
+    if awaited.field[due] != NONE:
+        deliver(episode, awaited.field[due], awaited.value[due], delay)
 
 
 @inline

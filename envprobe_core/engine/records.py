@@ -19,6 +19,7 @@ UNKNOWN = -1  # as a value
 WAIT, NO_ACTION = -1, -2  # as an action
 NONE = -1  # as a field, key, edge or tool
 LONGEST_HORIZON = 200  # steps
+LONGEST_DELAY = 8  # steps by which an answer may come late
 STALENESS_LIMIT, CERTAIN = 99, 100  # of what an agent reports: whole steps, whole percents
 
 BY_NAME = np.array(sorted(range(20), key=str))  # numbers in the order of words: 0, 1, 10, 11, ...
@@ -97,6 +98,9 @@ SIGHT = dtype_of(
 its own random stream, `scheduled` the field that a replayed policy probes, or NONE.
 """
 
+AWAITED = dtype_of(("field", Int, LONGEST_DELAY + 1), ("value", Int, LONGEST_DELAY + 1))
+"""Answers under way, that of step t at t % (delay + 1): the field (NONE: no answer) and what will be told."""
+
 EVIDENCE = dtype_of(
     ("value", Int, FIELDS), ("chance", Float, FIELDS), ("since", Int, FIELDS), ("watched", Flag, FIELDS),
     ("changes", Float, 2), ("steps", Float, 2), ("started", Flag), ("done", Flag),
@@ -120,8 +124,9 @@ def episode(task: np.dtype, state: np.dtype, mind: np.dtype) -> np.dtype:
     Of the whole numbers, `t` counts steps and `tick` the times the world has moved; `succeeded` says whether
     the goal was reached, `over` whether the episode is over, `fault` whether a reader's policy failed;
     `fields` counts the fields that this instance has, which come first (a graph may lack some edges); `told`
-    and `answer` are the field that the last step's probe has repaired (NONE: none) and its value, `acting`
-    and `worked` the last step's task action and whether it was valid.
+    and `answer` are the field whose answer has come with the last step (NONE: none) and its value, `awaited`
+    the answers that have not come yet, `acting` and `worked` the last step's task action and whether it was
+    valid.
 
     Of the simulated agent, `prone` says how much of its errors falls on each field, 1 on average, and `held`
     how sure it is, where it states another confidence.
@@ -131,7 +136,8 @@ def episode(task: np.dtype, state: np.dtype, mind: np.dtype) -> np.dtype:
         ("t", Int), ("tick", Int), ("probes_used", Int), ("succeeded", Int), ("over", Int), ("fault", Int),
         ("fields", Int), ("recent", RECENT),
         ("task", task), ("state", state), ("gold", Int, FIELDS), ("weight", Float, FIELDS),
-        ("observation", OBSERVATION), ("told", Int), ("answer", Int), ("acting", Int), ("worked", Int),
+        ("observation", OBSERVATION), ("told", Int), ("answer", Int), ("awaited", AWAITED),
+        ("acting", Int), ("worked", Int),
         ("table", TABLE), ("mind", mind), ("news", NEWS), ("has_quit", Int),
         ("prone", Float, FIELDS), ("held", Int, FIELDS),
         ("action", Int), ("risk", Int), ("used", Int, FIELDS),

@@ -39,7 +39,7 @@ def choose(params, episode, own):
     if policy.remembers and params.protocol.delivers:
         voi.watch(
             params.world, episode.task, episode.evidence, episode.table, episode.observation, episode.told,
-            episode.answer,
+            episode.answer, params.protocol.delay,
         )  # fmt: skip
     if not opens(params, policy.gate, episode, own):
         return NONE

@@ -56,17 +56,23 @@ def forget(world, task, evidence, given_rate):
 
 
 @helper
-def watch(world, task, evidence, table, observation, told, answer):
-    """Take in the answer about the field `told`, the world's step and what is seen; at first the table."""
+def watch(world, task, evidence, table, observation, told, answer, delay):
+    """Take in the answer about `told`, the world's step and what is seen; at first the table.
+
+    An answer that is late is of so many steps ago; what was seen since is better.
+    """
     changed = NONE
     if evidence.started:
-        if told != NONE:
+        if told != NONE and evidence.since[told] >= delay:
+            evidence.since[told] -= delay
             for kind in KINDS:
                 if told in fields_of(world, kind):
                     changes, steps = compare(world, task, evidence, kind, told, answer)
                     evidence.changes[kind] += changes
                     evidence.steps[kind] += steps
             note(evidence, told, answer)
+            if delay > 0:
+                grow_old(world, task, evidence, told, delay)
         if observation.fresh:
             let_pass(world, task, evidence)
         changed = touched(world, observation.action)
@@ -144,6 +150,16 @@ def let_pass(world, task, evidence):
                 evidence.chance[field] = chance * (1.0 - leaves) + back
     for field in range(world.fields):
         evidence.since[field] += 1
+
+
+@inline
+def grow_old(world, task, evidence, field, steps):
+    """Let a value that was just noted be of so many steps ago: it may have changed since."""
+    evidence.since[field] = steps
+    for kind in KINDS:
+        if field in fields_of(world, kind) and loose(world, task, kind, field, evidence.value[field]):
+            for _ in range(steps):  # a power would have to be imported into the page's module
+                evidence.chance[field] *= 1.0 - hazard(evidence, kind)
 
 
 @inline

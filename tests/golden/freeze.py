@@ -26,7 +26,7 @@ from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.conditions import LARGEST_SEED
 from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.policies import POLICIES
-from envprobe_core.protocols import PROTOCOLS, SWITCHES, switch_values
+from envprobe_core.protocols import DEPARTURES, PROTOCOLS, switch_values
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS
 from golden.cells import CELLS, EPISODES, FLOAT, RECORDED, canonical, digest, read_cell, read_rows
@@ -43,7 +43,7 @@ Row = dict[str, str]
 def draw_protocol(rng: random.Random) -> str:
     """Draw a named protocol, or seven times in eight one with one to four switches turned."""
     name = rng.choice(sorted(PROTOCOLS))
-    turned = rng.sample(sorted(set(SWITCHES) - {"seeds"}), rng.choice((0, 1, 1, 2, 2, 3, 3, 4)))
+    turned = rng.sample(sorted(set(DEPARTURES) - {"seeds"}), rng.choice((0, 1, 1, 2, 2, 3, 3, 4)))
     values = [min(set(switch_values(switch)) - {getattr(PROTOCOLS[name], switch)}) for switch in turned]
     changes = ",".join(f"{switch}={value}" for switch, value in zip(turned, values, strict=True))
     return f"{name}:{changes}" if changes else name

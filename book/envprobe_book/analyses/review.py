@@ -18,7 +18,7 @@ from envprobe_book.claims.judge import AGREES, NOT_TESTED, judge
 from envprobe_core.comparing import columns_read, measured
 from envprobe_core.conditions import DEFAULT_SEEDS, find_regime, parse_seeds
 from envprobe_core.policies import POLICIES, THRESHOLD
-from envprobe_core.protocols import SWITCHES, parse_protocol, switch_values, turned
+from envprobe_core.protocols import DEPARTURES, parse_protocol, switch_values, turned
 from envprobe_core.sources import DATA
 from envprobe_core.statistics import RESAMPLES
 
@@ -48,7 +48,7 @@ def find_turns(
     own = board[board["protocol"] == whole.name].set_index("claim")["verdict"]
     (profile,) = set(board["profile"])
     before = _columns(run_claims(claims, [base], profile, seeds, regime))
-    for switch in SWITCHES:
+    for switch in DEPARTURES:
         value = switch_values(switch)[1]
         if getattr(whole, switch) == value:
             continue

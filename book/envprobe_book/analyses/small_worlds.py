@@ -103,6 +103,7 @@ def can_be_solved(protocol: Protocol) -> bool:
     needed = {
         "answer": "delivered", "clock": "runs", "rates": "mean", "instances": "ancestors", "sight": "local",
         "structure": "graph", "end": "horizon", "accuracy": "terminal", "pairing": "same-step",
+        "wrong": "0", "delay": "0", "failing": "0",
     }  # fmt: skip
     return all(getattr(protocol, switch) == value for switch, value in needed.items())
 

@@ -13,7 +13,7 @@ from envprobe_book.facts.replay import Witnessed
 from envprobe_core import measures
 from envprobe_core.engine.records import NONE, UNKNOWN, WAIT
 from envprobe_core.policies import TERMS
-from envprobe_core.protocols import parse_protocol
+from envprobe_core.protocols import Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import Floats, Values, World
@@ -52,6 +52,8 @@ SAID = {
     "put off": "{action}, put off: the step goes to the probe",
     "withheld": "{field}: the world says {said}, but the answer is withheld; the table keeps {held}",
     "logged": "{field}: the world says {said}, but the answer is only logged; the table keeps {held}",
+    "late": "{field}: the world says {said}; the answer comes {steps} steps later, the table holds {held}",
+    "unsure": "{field}: the world says {said}; the agent may be told another value, and held {held}",
     "corrects": "{field}: the world says {said}, which corrects the belief ({held})",
     "confirms": "{field}: the world says {said}, which confirms the belief",
 }
@@ -102,7 +104,7 @@ def record_run(seen: Witnessed) -> dict[str, Any]:
     fired, score, acted = probe >= 0, seen.rho()[0, decided], seen.after_action()[0]
     right, used = (belief == gold).sum(axis=1), np.concatenate([[0], np.cumsum(fired)]).tolist()
     held = belief[decided].copy()
-    if policy.answered and cell.protocol.answer == "delivered":  # the answer is in the table at once
+    if policy.answered and at_once(cell.protocol):
         held[fired, probe[fired]] = recording.answer[0, decided][fired]
     track = measures.step_accuracy(recording, cell.protocol)[0, lived]
     own_track = cell.protocol.accuracy != "terminal" or cell.protocol.pairing != "same-step"
@@ -200,13 +202,27 @@ def _decision(seen: Witnessed, t: int, used: int, score: Floats, own_score: bool
     held, said = (
         word(world, field, int(own)) for own in (recording.belief[0, t, field], recording.answer[0, t])
     )
-    how = "corrects" if recording.useful[0, t] else "confirms"
+    how, rules = "corrects" if recording.useful[0, t] else "confirms", seen.condition.protocol
     if not policy.answered:
         how = "withheld"
-    elif seen.condition.protocol.answer != "delivered":
+    elif rules.answer != "delivered":
         how = "logged"
-    reply = SAID[how].format(field=world.field_names[field], said=said, held=held)
+    elif rules.delay != "0":
+        how = "late"
+    elif rules.wrong != "0":
+        how = "unsure"
+    reply = SAID[how].format(field=world.field_names[field], said=said, held=held, steps=rules.delay)
     return {"outcome": "probe", "gate": gate, "deed": deed, "reply": reply, "brief": probes}
+
+
+def at_once(protocol: Protocol) -> bool:
+    """Whether a probe's answer, which is the truth, is in the belief table at once.
+
+    >>> from envprobe_core.protocols import parse_protocol
+    >>> at_once(parse_protocol("paper")), at_once(parse_protocol("paper:delay=2"))
+    (True, False)
+    """
+    return (protocol.answer, protocol.wrong, protocol.delay) == ("delivered", "0", "0")
 
 
 def describe_steps(

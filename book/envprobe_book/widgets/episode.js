@@ -90,7 +90,8 @@ function recordRun(lexicon, scene, protocol, name, seen) {
   const right = belief.map((held, t) => held.filter((value, field) => value === gold[t][field]).length);
   const used = lived.map((t) => probe.slice(0, t).filter((field) => field !== NONE).length);
   const acted = seen.acted.map((values) => row(values, 0));
-  const delivered = answered && protocol.switches.answer === "delivered";
+  const { wrong, delay } = protocol.switches;
+  const delivered = answered && protocol.switches.answer === "delivered" && wrong === "0" && delay === "0";
   const answer = list("answer", decided);
   // what the agent held when it began to write: an answer is in its table at once
   const held = decided.map((t) => belief[t].map((value, field) => (delivered && probe[t] === field ? answer[t] : value)));
@@ -164,10 +165,13 @@ function decision(lexicon, scene, protocol, run, threshold, t, at) {
 
   if (asks) {
     const deed = tell("put off", { action: run.action[t] === NONE ? "wait" : action });
+    const rules = protocol.switches;
     let how = at.useful ? "corrects" : "confirms";
     if (!answered) how = "withheld";
-    else if (protocol.switches.answer !== "delivered") how = "logged";
-    const words = { said: valueWord(scene, field, at.answer), held: valueWord(scene, field, run.belief[t][field]) };
+    else if (rules.answer !== "delivered") how = "logged";
+    else if (rules.delay !== "0") how = "late";
+    else if (rules.wrong !== "0") how = "unsure";
+    const words = { said: valueWord(scene, field, at.answer), held: valueWord(scene, field, run.belief[t][field]), steps: rules.delay };
     return { outcome: "probe", gate, deed, brief: probes, reply: tell(how, { field: scene.fields[field], ...words }) };
   }
   let outcome = left || !budget ? "act" : "spent";
