@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, StrictBool, StrictInt, ValidationError
 from envprobe_core import __version__
 from envprobe_core.agents.model import ModelAgent
 from envprobe_core.conditions import Condition, Seeds, make_condition, parse_seeds
-from envprobe_core.errors import InputError, first_fault
+from envprobe_core.errors import InputError, first_fault, in_one_line
 from envprobe_core.files import atomic_write, read_whole
 from envprobe_core.policies import find_policy
 from envprobe_core.protocols import parse_protocol
@@ -239,7 +239,8 @@ def read_manifest(folder: Path, *, whole: bool = False) -> Manifest:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder")
     try:
-        manifest = Manifest.model_validate_json(read_whole(path))
+        content = read_whole(path)
+        manifest = Manifest.model_validate_json(content)
     except FileNotFoundError:
         raise InputError(f"{folder} holds no run: it has no {MANIFEST}") from None
     except OSError as error:
@@ -248,6 +249,11 @@ def read_manifest(folder: Path, *, whole: bool = False) -> Manifest:
         raise InputError(f"{path} is no manifest of a run: {first_fault(error)}") from None
     if whole and not manifest.finished:
         raise InputError(f"{folder} holds a run that is not finished; the command that began it completes it")
+    form, stated = (orjson.loads(one)["inputs"] for one in (manifest.model_dump_json(), content))
+    for name in stated if whole else ():
+        if stated[name] != form[name]:  # a title stands for a name where people write; a run writes names
+            own = in_one_line(f"{name} {stated[name]!r}")
+            raise InputError(f"{path} is no manifest of a run: inputs: {own} is written {form[name]!r} there")
     return manifest
 
 
