@@ -37,7 +37,9 @@ _EXERCISE = re.compile(
     r"\.\*\n\n(?P<task>.+)\n````\s*$",
     re.DOTALL,
 )
-_LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./)?(?:executed/|book/)?([\w-]+)\.(?:ipynb|md)(?:#[\w-]*)?\)")
+_LINK = re.compile(
+    r"\[([^\]]*)\]\((?:\.\./)?(?:executed/|book/)?([\w-]+)\.(?:ipynb|md)(?:\?[^)#\s]*)?(?:#[\w-]*)?\)"
+)
 """A link to a page of the book: its words, and the page's name."""
 _AT = re.compile(r"\{at\}`([^`<]+) <(?:executed/)?([\w-]+)[^`>]*>`")
 """A link to a page at a setting: its words, and the page's name."""
