@@ -41,6 +41,8 @@ _LINK = re.compile(
     r"\[([^\]]*)\]\((?:\.\./)?(?:executed/|book/)?([\w-]+)\.(?:ipynb|md)(?:\?[^)#\s]*)?(?:#[\w-]*)?\)"
 )
 """A link to a page of the book: its words, and the page's name."""
+_OWN = re.compile(rf"\[([^\]]*)\]\({EXERCISES}\.ipynb\?[^)\s]*\)")
+"""A link of the exercises to their own figure at a setting: its words."""
 _AT = re.compile(r"\{at\}`([^`<]+) <(?:executed/)?([\w-]+)[^`>]*>`")
 """A link to a page at a setting: its words, and the page's name."""
 _TABLE = re.compile(r"~~~\{table\} (.*)\n:name: .*\n:align: left\n\n((?:\|.*\n)+)~~~")
@@ -89,7 +91,7 @@ def student_copy() -> dict[str, Any]:
     add("markdown", _HELLO, {})
     for kind, cell, text in list(parts(notebook))[1:]:
         if kind == "exercise":
-            asked = _AT.sub(r"\1", text)  # a notebook has a bar, and no address
+            asked = _OWN.sub(r"\1", text)  # a notebook has a bar, and no address
             add("markdown", f"### {asked}", {})
         elif kind in ("start", "check"):
             add("code", text if kind == "check" else "", {})
