@@ -265,11 +265,12 @@ class Bench:
         }
         options |= {f"--{name}": values for name, values in more.items()}
         arguments = [part for name, values in options.items() for one in values for part in (name, one)]
+        command = "envprobe_core" if root == self.former else "envprobe_book"  # where each edition has it
         with tempfile.TemporaryDirectory(dir=self.folder) as out:
             arguments += ["--seeds", seeds, "--jobs", str(jobs), "--json", "--out", f"{out}/run"]
             begin = time.perf_counter()
             process = subprocess.Popen(
-                [sys.executable, "-m", "envprobe_book", "run", *arguments],
+                [sys.executable, "-m", command, "run", *arguments],
                 cwd=root,
                 env=environment(root),
                 stdout=subprocess.DEVNULL,
