@@ -149,7 +149,7 @@ class Bench:
         shutil.copytree(
             ROOT / "envprobe_core", copy / "envprobe_core", ignore=shutil.ignore_patterns("__pycache__")
         )
-        what = '{"tooldag": compile_world("tooldag")}' if self.quick else "compile_everything()"
+        what = 'dict([compile_world("tooldag")])' if self.quick else "compile_everything()"
         begin = time.perf_counter()
         parts = json.loads(run([sys.executable, "-c", COMPILE.format(what)], copy))
         wall = time.perf_counter() - begin
