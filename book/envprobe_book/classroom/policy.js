@@ -25,7 +25,6 @@
   const refuse = (sentence) => {
     throw new Error(sentence);
   };
-  const breath = () => new Promise((resolve) => setTimeout(resolve));
   const overtaken = () => new DOMException("Overtaken by a later run.", "AbortError");
 
   // policies
@@ -69,7 +68,7 @@
   async function walked(policy, world, seeds, { signal, onprogress }) {
     const rule = ruleOf(policy), kept = { accuracy: [], success: [], probes: [], digest: [] };
     for (let first = 0; first < seeds.length; first += CHUNK) {
-      await breath();
+      await engine.breath();
       if (signal?.aborted) throw overtaken();
       const episodes = await engine.episodes(conditionOf(policy, world), seeds.slice(first, first + CHUNK));
       const found = episodes.walk(rule);
@@ -346,14 +345,18 @@
       formulaPart.hidden = !isFormula;
       for (const [at, term] of TERMS.entries()) sliders[at].querySelector("output").textContent = minus(inputs[term].value);
       shownFormula.textContent = written(weightsShown());
+      let key = null; // what is not accepted is not what ran
       try {
         seedsIn(inputs.seeds.value);
-        read();
+        key = keyOf(read(), inputs.seeds.value.trim());
         fault.textContent = "";
       } catch (error) {
         fault.textContent = sentence(error);
       }
-      showWhetherMoved();
+      // what is shown belongs to the run before as soon as a control has another value
+      const isMoved = current !== null && key !== current.key;
+      moved.hidden = !isMoved;
+      for (const part of [status, results]) part.classList.toggle("own-stale", isMoved);
       area.setAttribute("aria-invalid", String(Boolean(fault.textContent)));
       runButton.disabled = Boolean(fault.textContent);
     }
@@ -361,17 +364,6 @@
     // A policy with its seeds as the end of an address.
     function keyOf(policy, seeds) {
       return asLink({ ...policy, ...(seeds === given.seeds ? {} : { seeds }), ...(config.heldOut === given.heldOut ? {} : { heldOut: config.heldOut }) });
-    }
-
-    // What is shown belongs to the run before as soon as a control has another value.
-    function showWhetherMoved() {
-      let key = null;
-      try {
-        key = keyOf(read(), inputs.seeds.value.trim());
-      } catch { /* what is not accepted is not what ran */ }
-      const isMoved = current !== null && key !== current.key;
-      moved.hidden = !isMoved;
-      for (const part of [status, results]) part.classList.toggle("own-stale", isMoved);
     }
 
     function sentence(error) {
@@ -387,7 +379,7 @@
       const found = await engine.run(conditions, seedsIn(seeds), { signal, onprogress: ({ share }) => onprogress(share) });
       const rivals = {};
       for (const [at, name] of names.entries()) {
-        await breath();
+        await engine.breath();
         if (signal.aborted) throw overtaken();
         const own = Object.fromEntries(worlds.map((world, i) => [world, found[at * worlds.length + i]]));
         rivals[name] = { found: own, ...summary(own) };
@@ -450,7 +442,7 @@
     }
 
     function report() {
-      showWhetherMoved();
+      refresh();
       const { policy, seeds, outcome, key } = current;
       const count = `${seedsIn(seeds).length} seeds in ${worldsOf(policy).length === 1 ? config.worlds[policy.world] : "all three worlds"}`;
       status.textContent = `Accuracy ${outcome.accuracy.value.toFixed(3)}, success ${outcome.success.value.toFixed(3)}, on ${count}, ` +

@@ -217,17 +217,6 @@
     return answers.get(name);
   }
 
-  // A turn for the page; of a channel, since browsers hold back a timer that follows others by 4 ms.
-  const breath = () =>
-    new Promise((resolve) => {
-      const { port1, port2 } = new MessageChannel();
-      port1.onmessage = () => {
-        port1.close();
-        resolve();
-      };
-      port2.postMessage(null);
-    });
-
   // Resamples of a figure that is moved: the more it draws, the fewer.
   function quickly(asked, columns, resamples) {
     const units = ({ statistic, measure, keys }) => {
@@ -262,7 +251,7 @@
     let begun = performance.now();
     for (const one of asked) {
       if (performance.now() - begun > SLICE) {
-        await breath();
+        await engine.breath();
         begun = performance.now();
       }
       if (signal?.aborted) throw new DOMException("Overtaken by a later setting.", "AbortError");

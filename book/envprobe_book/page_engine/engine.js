@@ -14,6 +14,7 @@
 //   setting(condition)                            a promise of the record's bytes
 //   names()                                       worlds, policies, regimes, protocols, profiles, their values
 //   protocol(text)                                the value of every switch of a protocol
+//   breath()                                      a promise of a turn for the page, between two pieces of work
 //
 // Conditions are plain objects (see envprobe_book/page_engine/settings.py). Seeds are an array, a text as on
 // the command line ("0:220"), one for all conditions or a list of them one each ({each: [...]}), or
@@ -751,7 +752,7 @@
   }
 
   const engine = {
-    available, ready, run, play, episodes, setting,
+    available, ready, run, play, episodes, setting, breath,
     names: () => common,
     protocol: protocolOf,
     describe: (found) => { common = found; },
