@@ -135,7 +135,8 @@ def propose(params, episode):
 
     If it proposes a probe, the public harness finds it something to do where the policy acts.
     """
-    if happens(draw(episode.keys[IMPULSE], episode.t, agent.FAILS), params.protocol.failing):
+    failing = params.protocol.failing
+    if failing > 0 and happens(draw(episode.keys[IMPULSE], episode.t, agent.FAILS), failing):
         agent.fail(params, episode)
         return
     agent.propose(params, episode)
