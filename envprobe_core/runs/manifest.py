@@ -247,12 +247,14 @@ def read_manifest(folder: Path, *, whole: bool = False) -> Manifest:
         raise InputError(f"{path} cannot be read ({error.strerror})") from None
     except ValidationError as error:
         raise InputError(f"{path} is no manifest of a run: {first_fault(error)}") from None
-    if whole and not manifest.finished:
+    if not whole:
+        return manifest
+    if not manifest.finished:
         raise InputError(f"{folder} holds a run that is not finished; the command that began it completes it")
-    form, stated = (orjson.loads(one)["inputs"] for one in (manifest.model_dump_json(), content))
-    for name in stated if whole else ():
-        if stated[name] != form[name]:  # a title stands for a name where people write; a run writes names
-            own = in_one_line(f"{name} {stated[name]!r}")
+    form = orjson.loads(manifest.model_dump_json())["inputs"]
+    for name, stated in orjson.loads(content)["inputs"].items():
+        if stated != form[name]:  # a title stands for a name where people write; a run writes names
+            own = in_one_line(f"{name} {stated!r}")
             raise InputError(f"{path} is no manifest of a run: inputs: {own} is written {form[name]!r} there")
     return manifest
 
