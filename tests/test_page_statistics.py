@@ -39,7 +39,6 @@ CALL = """([name, given]) => {
     return { refused: error.message };
   }
 }"""
-UNWRITTEN = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "-0.0": "-0"}  # as a page calls them
 NAMES = {  # of the page, in the order of Python's
     "estimate": [
         "mean", "low", "high", "p", "n", "lowAdjusted", "highAdjusted", "pAdjusted", "pGreater", "pLess"

@@ -29,7 +29,7 @@ from envprobe_core.engine.records import NONE, Int, dtype_of, new
 from envprobe_core.errors import InputError
 from envprobe_core.ledger import note_other
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy
-from envprobe_core.protocols import PAPER, Protocol
+from envprobe_core.protocols import FAULTS, PAPER, Protocol, switch_values
 from envprobe_core.regimes import HIGH, LOW, MEDIUM, Regime
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values, World
 from envprobe_core.worlds.tooldag import describe
@@ -103,8 +103,8 @@ def can_be_solved(protocol: Protocol) -> bool:
     needed = {
         "answer": "delivered", "clock": "runs", "rates": "mean", "instances": "ancestors", "sight": "local",
         "structure": "graph", "end": "horizon", "accuracy": "terminal", "pairing": "same-step",
-        "wrong": "0", "delay": "0", "failing": "0",
     }  # fmt: skip
+    needed |= {fault: switch_values(fault)[0] for fault in FAULTS}
     return all(getattr(protocol, switch) == value for switch, value in needed.items())
 
 
