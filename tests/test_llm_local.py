@@ -15,7 +15,7 @@ import pytest
 from envprobe_core.errors import InputError
 from envprobe_core.llm import local, running
 from envprobe_core.llm.local import fetch_weights, find_weights, local_agent
-from envprobe_core.llm.store import read_answers
+from envprobe_core.llm.replays import read_answers
 from notebook_cells import definitions
 from processes import call, going, processes_of, wait_for
 

@@ -36,7 +36,8 @@ from envprobe_core.errors import InputError, counted
 from envprobe_core.llm import calls
 from envprobe_core.llm.calls import Answer, ChatRequest, Fault, Question, Raw, RunStoppedError
 from envprobe_core.llm.local import serving
-from envprobe_core.llm.store import STARTED, Answers
+from envprobe_core.llm.replays import Answers
+from envprobe_core.llm.store import STARTED
 
 if TYPE_CHECKING:
     import openai

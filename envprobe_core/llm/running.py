@@ -39,7 +39,7 @@ from envprobe_core.llm.agent import (
 )
 from envprobe_core.llm.calls import RunStoppedError
 from envprobe_core.llm.client import Client, Counts, Service
-from envprobe_core.llm.store import ReplayFile, read_replay
+from envprobe_core.llm.replays import ReplayFile, read_replay
 from envprobe_core.runs.folder import CALLS, RunFolder
 from envprobe_core.runs.manifest import RunInputs, total_hash
 from envprobe_core.runs.tables import READ, result_hash, step_table

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from envprobe_core.engine.batch import Columns
     from envprobe_core.llm.agent import Asked
     from envprobe_core.llm.client import Counts, Service
-    from envprobe_core.llm.store import Answers, Header
+    from envprobe_core.llm.replays import Answers, Header
     from envprobe_core.runs.folder import RunFolder
     from envprobe_core.runs.manifest import RunInputs
 
@@ -107,13 +107,14 @@ class ModelOptions:
         from pydantic import ValidationError
 
         from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
-        from envprobe_core.llm import calls, local, store
+        from envprobe_core.llm import calls, local
         from envprobe_core.llm.prompts import find_version
+        from envprobe_core.llm.replays import read_replay
 
         if self.replay is not None:
             alone = set(vars(self)) - {"replay", "replay_only", "timeout", "attempts", "prices"}
             self.refuse(sorted(alone), "cannot stand beside --replay")
-            return store.read_replay(self.replay).agent
+            return read_replay(self.replay).agent
         version = find_version(self.prompts or PROMPT_VERSION)
         reasks = ModelAgent.reasks if self.reasks is None else self.reasks
         try:
@@ -136,7 +137,8 @@ class ModelOptions:
     def service(self, agent: ModelAgent, out: Path) -> Service:
         """Open the store, by default beside the run's folder, or the replay file, and say who answers."""
         from envprobe_core.llm import calls, client, local
-        from envprobe_core.llm.store import AnswerStore, read_replay
+        from envprobe_core.llm.replays import read_replay
+        from envprobe_core.llm.store import AnswerStore
 
         if self.replay is not None:
             return client.Service(agent, read_replay(self.replay))
@@ -212,7 +214,7 @@ def refuse_others(given: ModelOptions, asked: ModelAgent | None, source: Path) -
 
 def refuse_unheld(path: Path, inputs: RunInputs) -> None:
     """Refuse a condition or a seed that a replay file has no answers to."""
-    from envprobe_core.llm.store import read_replay
+    from envprobe_core.llm.replays import read_replay
     from envprobe_core.runs.manifest import seed_ranges
 
     file = read_replay(path)
@@ -563,8 +565,9 @@ def export(
 def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, Answers, list[Asked]]]:
     """Replay a finished run from a store: a replay file's header, the store, each condition's result."""
     from envprobe_core.llm.client import Service
+    from envprobe_core.llm.replays import Header
     from envprobe_core.llm.running import replay_run
-    from envprobe_core.llm.store import AnswerStore, Header
+    from envprobe_core.llm.store import AnswerStore
     from envprobe_core.runs.manifest import read_manifest
 
     manifest = read_manifest(run, whole=True)
@@ -582,7 +585,7 @@ def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, A
 
 def _write(out: Path, header: Any, answers: Answers, keys: Iterable[str], agent: ModelAgent) -> None:
     """Write answers to a new file, and say how many."""
-    from envprobe_core.llm.store import write_answers
+    from envprobe_core.llm.replays import write_answers
 
     out.parent.mkdir(parents=True, exist_ok=True)
     count = write_answers(out, header, answers, keys)

@@ -187,8 +187,8 @@ def check_words(rule: str, text: str) -> str:
         # what is right already stays as it was written, so that the same values give the same digest
         return text if conditions.split_names(text) == names else " ".join(names)
     elif rule == "replay":
+        from envprobe_core.llm.replays import read_replay
         from envprobe_core.llm.running import find_replay
-        from envprobe_core.llm.store import read_replay
 
         read_replay(find_replay(text))
     elif rule in ("regime", "profile"):
