@@ -56,8 +56,8 @@ def test_default_experiments_stay_the_papers(world):
     ("change", "says"),
     [
         ({"plan": None}, "lacks plan"),
-        ({"NAME": "corridor", "CODE": 9}, "name and code must be its own"),
-        ({"NAME": "hall", "CODE": 1}, "name and code must be its own"),
+        ({"NAME": "corridor", "CODE": 9}, "world module other: the name 'corridor' is corridor's"),
+        ({"NAME": "hall", "CODE": 1}, rf"'hall': code 1 is that of 'tooldag'; {corridor.CODE + 1} is free"),
         ({"NAME": "hall", "CODE": "9"}, "CODE '9' is not a whole number"),
         (
             {"NAME": "hall", "CODE": 9, "act": lambda world, state: 0},

@@ -141,9 +141,15 @@ def register(module: ModuleType) -> None:
     """
     if missing := [name for name in REQUIRED if not hasattr(module, name)]:
         raise InputError(f"world module {module.__name__} lacks {', '.join(missing)}")
-    for other in MODULES.values():
-        if other is not module and (other.NAME == module.NAME or other.CODE == module.CODE):
-            raise InputError(f"world {module.NAME!r} with code {module.CODE}: name and code must be its own")
+    for other in (one for one in MODULES.values() if one is not module):
+        if other.NAME == module.NAME:
+            raise InputError(
+                f"world module {module.__name__}: the name {module.NAME!r} is {other.__name__}'s"
+            )
+        if other.CODE == module.CODE:
+            free = max(one.CODE for one in MODULES.values()) + 1
+            taken = f"code {module.CODE} is that of {other.NAME!r}; {free} is free"
+            raise InputError(f"world {module.NAME!r}: {taken}")
     if not isinstance(module.CODE, int):  # it keys random draws
         raise InputError(f"world {module.NAME!r}: CODE {module.CODE!r} is not a whole number")
     for name in (name for name in REQUIRED if name.islower()):
