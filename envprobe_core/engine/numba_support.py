@@ -28,6 +28,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.extending import overload
 
+from envprobe_core.errors import COMPILING
+
 HOME = Path(__file__).parent
 MARK = re.compile(rb"^@(helper|inline|kernel)$", re.MULTILINE)
 CORE = ("agents", "engine", "policies", "worlds")
@@ -310,7 +312,7 @@ def announced(what: str, seconds: int = ABOUT_SECONDS) -> Iterator[None]:
         yield
         return
     _announced.add(what)
-    line = f"envprobe: compiling the engine for {what}, once; about {seconds} seconds"
+    line = f"{COMPILING}{what}, once; about {seconds} seconds"
     print(line, file=sys.stderr, flush=True)
     yield
     for note in notes:

@@ -36,7 +36,7 @@ from envprobe_book.reproduce.sections import (
     cell_tags,
     json_sha256,
 )
-from envprobe_core.errors import LONGEST, in_one_line
+from envprobe_core.errors import COMPILING, LONGEST, in_one_line
 from envprobe_core.files import atomic_write, environment, working_folder
 from envprobe_core.ledger import ENVIRONMENT as LEDGER
 
@@ -224,6 +224,15 @@ def describe_failure(job: Job, error: BaseException, begun: Sequence[Mapping[str
     return "\n".join([f"{job.section.name}: {place}", *shown, told])
 
 
+def without_compiling(output: NotebookNode) -> NotebookNode | None:
+    """An output without the lines that say that the engine was compiled first; None where that was all."""
+    if output.output_type == "stream" and COMPILING in output.text:
+        lines = [line for line in output.text.splitlines(keepends=True) if not line.startswith(COMPILING)]
+        output.text = "".join(lines)
+        return output if lines else None
+    return output
+
+
 def clean(notebook: NotebookNode, record: dict[str, Any], root: Path) -> dict[str, Any]:
     """An executed notebook as JSON, without all that differs from run to run.
 
@@ -254,6 +263,8 @@ def clean(notebook: NotebookNode, record: dict[str, Any], root: Path) -> dict[st
             data = output.get("data", {})
             for kind in [kind for kind in data if kind.endswith(_VIEW)]:  # what is glued has a prefix
                 del data[kind]  # a widget's random id; pages show its other forms
+        if "outputs" in cell:
+            cell.outputs = list(filter(None, map(without_compiling, cell.outputs)))
     whole = json.loads(_ADDRESS.sub("", nbformat.writes(notebook)).replace(f"{root}{os.sep}", ""))
     whole["metadata"][METADATA_KEY]["contents_sha256"] = json_sha256(whole)
     return whole
