@@ -1,12 +1,13 @@
 """Figures under the reader's hand: described once as data, drawn by Python and by the page alike.
 
 `live` makes one from estimates: `mean` of a policy, `gain` over another, `shift` of a gain, `track` over
-time, `fixed` for a number that nobody moves.
+time, `fixed` for a number that nobody moves. `chips` sets some of its numbers below an answer.
 The scripts beside the modules do the same in a page: `estimates.js` finds the numbers, `draw.js` draws them,
 `bar.js` holds budget and threshold for all figures of a page, `live.js` joins the three.
 """
 
 from envprobe_book.live_figures.estimates import Estimate, fixed, gain, mean, shift, track
 from envprobe_book.live_figures.figure import LiveFigure, live
+from envprobe_book.live_figures.readings import chips
 
-__all__ = ["Estimate", "LiveFigure", "fixed", "gain", "live", "mean", "shift", "track"]
+__all__ = ["Estimate", "LiveFigure", "chips", "fixed", "gain", "live", "mean", "shift", "track"]

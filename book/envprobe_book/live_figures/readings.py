@@ -8,10 +8,11 @@ moved.
 import html
 import json
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envprobe_book.pages.markup import number, signed
+from envprobe_book.pages.markup import Html, listed, number, signed
 
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 
@@ -110,3 +111,24 @@ class Reading:
     def high(self) -> Quantity:
         """The upper end of its interval."""
         return Quantity(self.found["value"]["high"], self.figure, self.row, "high")
+
+
+def chips(what: str, numbers: Mapping[str, Quantity], digits: int = 1, *, sign: bool = False) -> Html:
+    """A row of numbers below an answer, each with its name; in a page they follow the reader.
+
+    Args:
+        what: they all are, with their unit.
+        numbers: of a live figure, by what tells them apart, such as a protocol.
+        digits: after the point.
+        sign: whether a plus is written.
+
+    >>> chips("gain", {"as written": Quantity(-3.04, "gains", 0, "value")}).text
+    'gain: as written −3.0'
+    """
+    each = (
+        f'<span class="answer-chip">{html.escape(name)} {value.said(digits, sign=sign)}</span>'
+        for name, value in numbers.items()
+    )
+    write = signed if sign else number
+    words = listed(f"{name} {write(float(value), digits)}" for name, value in numbers.items())
+    return Html(f'<p class="answer-chips">{html.escape(what)}: {" ".join(each)}</p>', f"{what}: {words}")
