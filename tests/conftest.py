@@ -30,7 +30,11 @@ settings.load_profile("suite")
 typer.main.get_command = functools.cache(typer.main.get_command)  # it rebuilds all commands at each call
 
 EACH_PAGE = "test_everyone_can_use_the_page"
-TURNS = ("test_golden_book", "test_live", "test_llm_run", "test_trust", "test_cluster", "test_cli_run")
+EACH_ALONE = (EACH_PAGE, "test_every_conclusion_can_be_false")  # these share nothing that takes time to make
+TURNS = (  # the first builds the book; the others take long, or wait and so take little from it
+    "test_golden_book", "test_llm_run", "test_conclusions", "test_trust", "test_cluster", "test_cli_run",
+    "test_wasm", "test_llm_answers", "test_engine", "test_compiling", "test_llm_local", "test_llm_doctor",
+)  # fmt: skip
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -40,8 +44,10 @@ def pytest_xdist_make_scheduler(config, log):
 
     class ByModule(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return nodeid if EACH_PAGE in nodeid else nodeid.partition("::")[0]
+            alone = any(name in nodeid for name in EACH_ALONE)
+            return nodeid if alone else nodeid.partition("::")[0]
 
+    config.option.loadscopereorder = False  # it would begin with the modules that have the most tests
     return ByModule(config, log)
 
 

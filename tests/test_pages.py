@@ -25,7 +25,7 @@ from envprobe_book.reproduce.execution import clean
 from envprobe_book.reproduce.sections import METADATA_KEY, ROOT, find_sections, parse_assignments, resolve
 from envprobe_core.policies.custom import View
 from envprobe_core.protocols import DEPARTURES
-from watching import serious, set_formulas, watch
+from watching import serious_in_both_themes, set_formulas, watch
 
 SECTIONS = find_sections()
 FRAME = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
@@ -155,6 +155,7 @@ def tab(chromium, html):
 
 FORMULA = r'<(?:span|div) class="math[^"]*"[^>]*>(.*?)</(?:span|div)>'
 INSIDE = f"svg.{FIGURE_CLASS} > *"  # a drawing is one image, with a text of its own
+UNSEEN = {"exclude": [[f"svg.{FIGURE_CLASS}"], ["mjx-math"]]}
 LEAVE_OUT = """(inside) => {
   document.querySelectorAll(inside).forEach((node) => node.remove());
   const seen = {};
@@ -230,10 +231,7 @@ def test_everyone_can_use_the_page(tab, html, name):
         tab.wait_for_function(f"{WIDER} <= 0")
         tab.wait_for_function(f"({UNREACHABLE})().length === 0")  # a page looks at its boxes after a change
     tab.evaluate(LEAVE_OUT, INSIDE)
-    for theme, rules in (("light", ["color-contrast"]), ("dark", None)):
-        tab.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
-        tab.wait_for_function("document.getAnimations().length === 0")  # colours change little by little
-        assert serious(tab, {"exclude": [[f"svg.{FIGURE_CLASS}"], ["mjx-math"]]}, rules) == []
+    assert serious_in_both_themes(tab, UNSEEN) == []
     assert not faults
 
 
@@ -295,10 +293,7 @@ def test_everyone_can_use_a_page_that_a_reader_has_moved(tab, html, name, move, 
     move(tab)
     assert tab.evaluate(WIDER) <= 0
     tab.evaluate(LEAVE_OUT, INSIDE)
-    for theme, rules in (("light", ["color-contrast"]), ("dark", None)):
-        tab.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
-        tab.wait_for_function("document.getAnimations().length === 0")
-        assert serious(tab, {"exclude": [[f"svg.{FIGURE_CLASS}"], ["mjx-math"]]}, rules) == []
+    assert serious_in_both_themes(tab, UNSEEN) == []
     assert not faults
 
 

@@ -27,13 +27,59 @@ MILD = (  # axe-core's rules whose faults are neither serious nor critical, and 
 )  # fmt: skip
 
 
-def serious(page, context=None, only=None):
+LIKE_OTHERS = """(shown) => {
+  if (shown) return document.querySelectorAll("[data-like-others]").forEach((node) => {
+    node.removeAttribute("data-like-others");
+    node.style.removeProperty("display");
+  });
+  const seen = new Map(), grounds = new Map([[null, ""]]), kept = new Set();
+  const ground = (node) => {
+    if (!grounds.has(node)) {
+      const look = getComputedStyle(node);
+      const own = [look.backgroundColor, look.backgroundImage, look.opacity, look.filter, look.position];
+      grounds.set(node, [ground(node.parentElement), ...own].join());
+    }
+    return grounds.get(node);
+  };
+  const holds = (node) => [...node.childNodes].some((part) => part.nodeType === 3 && part.data.trim());
+  const texts = [...document.body.querySelectorAll("*")]
+    .filter((node) => holds(node) || node.matches("input, select, textarea"));
+  for (const node of texts) {
+    const look = getComputedStyle(node);
+    const own = [look.color, look.fontSize, look.fontWeight, look.textShadow, look.display, look.visibility];
+    const kind = [ground(node), ...own].join();
+    seen.set(kind, (seen.get(kind) ?? 0) + 1);
+    if (seen.get(kind) <= 5) for (let up = node; up && !kept.has(up); up = up.parentElement) kept.add(up);
+  }
+  for (const node of texts.filter((one) => !kept.has(one))) {
+    let top = node;
+    while (!kept.has(top.parentElement)) top = top.parentElement;
+    top.dataset.likeOthers = "";
+    top.style.setProperty("display", "none", "important");
+  }
+}"""
+"""Hides, or shows again, text in the colours and the size of five others, on grounds like theirs."""
+
+
+def serious_in_both_themes(page, context):
+    """What axe-core calls serious or critical, of colours in light and dark, and of all else."""
+    found = []
+    for theme in ("light", "dark"):
+        page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
+        page.wait_for_function("document.getAnimations().length === 0")  # colours change little by little
+        page.evaluate(LIKE_OTHERS, False)
+        found += serious(page, context, ["color-contrast"])
+        page.evaluate(LIKE_OTHERS, True)
+    return found + serious(page, context, leave_out=(*MILD, "color-contrast"))
+
+
+def serious(page, context=None, only=None, leave_out=MILD):
     """What axe-core calls serious or critical, by all rules that matter or some only."""
     from axe_playwright_python.sync_playwright import Axe
 
     # `preload` would ask for style sheets again, which a browser refuses to a file
     options = {"resultTypes": ["violations"], "selectors": False, "preload": False}
-    options |= {"runOnly": only} if only else {"rules": {rule: {"enabled": False} for rule in MILD}}
+    options |= {"runOnly": only} if only else {"rules": {rule: {"enabled": False} for rule in leave_out}}
     found = Axe().run(page, context=context, options=options).response["violations"]
     return [
         (fault["id"], node["html"][:200])
