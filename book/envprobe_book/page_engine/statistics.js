@@ -214,18 +214,34 @@
     return counts;
   }
 
-  // A short function of its own, which browsers make machine code of at once. The sums are exact, so that four
-  // can be taken side by side, which is faster than waiting for each addition.
-  function weightedSum(counts, values) {
+  // The sum of counts[at + unit] times each of four columns, which may be one and the same, into `sums`. Short
+  // functions of their own, which browsers make machine code of at once; all sums are exact, in any order.
+  function sumFour(counts, at, /** @type {Float64Array[]} */ [one, two, three, four], sums) {
+    let a = 0, b = 0, c = 0, d = 0;
+    for (let unit = 0; unit < one.length; unit++) {
+      const count = counts[at + unit];
+      a += count * one[unit];
+      b += count * two[unit];
+      c += count * three[unit];
+      d += count * four[unit];
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+  }
+
+  // Of one column, four units at a time, which is faster than waiting for each addition.
+  function sumOne(counts, at, values) {
     const n = values.length, whole = n - (n % 4);
     let a = 0, b = 0, c = 0, d = 0;
     for (let unit = 0; unit < whole; unit += 4) {
-      a += counts[unit] * values[unit];
-      b += counts[unit + 1] * values[unit + 1];
-      c += counts[unit + 2] * values[unit + 2];
-      d += counts[unit + 3] * values[unit + 3];
+      a += counts[at + unit] * values[unit];
+      b += counts[at + unit + 1] * values[unit + 1];
+      c += counts[at + unit + 2] * values[unit + 2];
+      d += counts[at + unit + 3] * values[unit + 3];
     }
-    for (let unit = whole; unit < n; unit++) a += counts[unit] * values[unit];
+    for (let unit = whole; unit < n; unit++) a += counts[at + unit] * values[unit];
     return a + b + (c + d);
   }
 
@@ -237,17 +253,30 @@
       for (const value of column) largest = Math.max(largest, Math.abs(value));
       return FIXED_POINT_BITS - binaryExponent(n * largest);
     });
-    const whole = columns.map((column, at) => Float64Array.from(column, (value) => rounded(scaled(value, exponents[at]))));
+    const whole = columns.map((column, at) => column.map((value) => rounded(scaled(value, exponents[at]))));
+    const sums = columns.map(() => new Float64Array(resamples)), found = new Float64Array(4);
+    const fours = [];
+    for (let at = 0; at < whole.length; at += 4) fours.push([0, 1, 2, 3].map((more) => whole[at + more] ?? whole[at]));
     const kept = n * resamples <= KEPT_DRAWS ? resampleCounts(n, resamples, seed) : null;
-    const key = kept ? null : keyOf(n, seed);
-    const sums = columns.map(() => new Float64Array(resamples));
-    const counts = new Float64Array(n);
+    const key = kept ? null : keyOf(n, seed), drawn = kept ?? new Uint16Array(n);
     for (let resample = 0; resample < resamples; resample++) {
-      if (kept) counts.set(kept.subarray(resample * n, (resample + 1) * n));
-      else drawResample(key, n, resample, counts.fill(0), 0);
-      for (let at = 0; at < whole.length; at++) sums[at][resample] = weightedSum(counts, whole[at]);
+      const at = kept ? resample * n : 0;
+      if (!kept) drawResample(key, n, resample, drawn.fill(0), 0);
+      if (whole.length === 1) sums[0][resample] = sumOne(drawn, at, whole[0]);
+      else {
+        for (let four = 0; four < fours.length; four++) {
+          sumFour(drawn, at, fours[four], found);
+          for (let column = 4 * four, i = 0; i < 4 && column < whole.length; column++, i++) sums[column][resample] = found[i];
+        }
+      }
     }
-    sums.forEach((own, at) => own.forEach((sum, resample) => (own[resample] = scaled(sum, -exponents[at]))));
+    sums.forEach((own, at) => {
+      // one factor does what `scaled` does, except for the smallest and the largest numbers
+      const exponent = -exponents[at], factor = Math.abs(exponent) <= 1000 ? powerOfTwo(exponent) : null;
+      for (let resample = 0; resample < resamples; resample++) {
+        own[resample] = factor === null ? scaled(own[resample], exponent) : own[resample] * factor;
+      }
+    });
     return sums;
   }
 
@@ -281,7 +310,11 @@
       const sums = resampledSums(columns.map((column) => Float64Array.from(places, (unit) => column[unit])), resamples, seed);
       // strata of one size read the same counts, each a row further, and so are drawn independently
       totals.forEach((total, at) => {
-        for (let resample = 0; resample < resamples; resample++) total[(resample + shift) % resamples] += sums[at][resample];
+        let to = shift % resamples;
+        for (const sum of sums[at]) {
+          total[to++] += sum;
+          if (to === resamples) to = 0;
+        }
       });
     });
     for (const total of totals) for (let resample = 0; resample < resamples; resample++) total[resample] /= n;
@@ -368,13 +401,13 @@
       const same = Number.isInteger(below[0]) && below.every((value) => value === below[0]); // so in every resample
       const [over, under] = resampledMeans(same ? [above] : [above, below], labels, resamples, seed);
       const draws = over.map((value, resample) => value / (same ? below[0] : under[resample]));
-      return { mean: fsum(above) / fsum(below), draws, holdsEvent: (resample) => same || under[resample] !== 0 };
+      return { mean: fsum(above) / fsum(below), draws, events: same ? null : under };
     });
-    const kept = (resample) => sides.every((side) => side.holdsEvent(resample));
+    const events = sides.flatMap((side) => side.events ?? []); // of each side where a resample may hold none
     const [mean, draws] = ["mean", "draws"].map((what) => sides.map((side) => side[what]));
     const differences = sides.length === 1 ? draws[0] : draws[0].map((value, resample) => value - draws[1][resample]);
     const n = bottom.reduce((count, value) => count + (value !== 0), 0);
-    const own = differences.filter((_, resample) => kept(resample));
+    const own = events.length ? differences.filter((_, resample) => events.every((count) => count[resample] !== 0)) : differences;
     return estimateOf(sides.length === 1 ? mean[0] : mean[0] - mean[1], own, n, asked);
   }
 
