@@ -18,7 +18,7 @@
 (() => {
   "use strict";
 
-  const { SVG, element, say, KEEPS_KEYS, OUTLINES } = globalThis.EnvProbe.dom;
+  const { SVG, element, change, say, KEEPS_KEYS, OUTLINES } = globalThis.EnvProbe.dom;
   const EMPTY = "–", MINUS = "−";
   const ROW = 24, AXIS = 24, TOP = 6; // pixels
   const LETTER = 6.6; // pixels of a letter of a row's name, about
@@ -355,10 +355,7 @@
     svg.setAttribute("aria-label", label);
     const root = element("div", { class: "lp-panel" }, ...(title ? [head] : []), svg);
     const panel = { root, svg, marks: [], here: -1, size: null, pointed: null };
-    panel.size = (width, height) => {
-      svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-      svg.setAttribute("height", height);
-    };
+    panel.size = (width, height) => change(svg, { viewBox: `0 0 ${width} ${height}`, height });
     const go = (place) => {
       panel.here = place;
       tip.show(svg, panel.marks[place]);
@@ -471,8 +468,9 @@
 
     function draw(rows, ghost, more) {
       const of = (name, all) => all?.filter((row) => (row.panel ?? "") === name);
-      for (const [name, panel] of made) {
-        const width = Math.round(panel.root.clientWidth);
+      const widths = [...made.values()].map(({ root: own }) => Math.round(own.clientWidth)); // before any is drawn: one layout
+      for (const [at, [name, panel]] of [...made].entries()) {
+        const width = widths[at];
         if (width < 60) continue; // out of sight
         const view = { rows: of(name, rows), ghosts: of(name, ghost), range: ranges.value, across: ranges.across, width, ...more };
         DRAWS[figure.kind](panel, figure, view);
