@@ -79,9 +79,11 @@
 
   // sentences that follow
 
-  function numberOf(/** @type {any[]} */ [name, row, part, absolute]) {
+  function numberOf(/** @type {any[]} */ [name, row, part, absolute, step]) {
     const found = figures[name]?.found[row];
-    const value = part === "x" ? found?.x.value : found?.value[part];
+    if (!found) return undefined;
+    const all = part === "x" ? found.x.value : found.value[part];
+    const value = (step === undefined ? all : all.at(step)) ?? NaN; // JSON has no NaN
     return absolute ? Math.abs(value) : value;
   }
 
