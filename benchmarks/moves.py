@@ -33,6 +33,7 @@ MOVE = """async ([name, knob, value]) => {
   while (root.dataset.settled !== "yes") await new Promise((go) => setTimeout(go, 5));
   return {first, rest: performance.now() - begin};
 }"""
+READING = 1500  # milliseconds before the first move, in which a page makes ready
 OPEN = "document.querySelectorAll('details').forEach((fold) => { fold.open = true; })"  # some lie in folds
 NAMES = "[...document.querySelectorAll('.live-figure:has(.lp)')].map(({id}) => id)"
 
@@ -50,6 +51,7 @@ def figures(page: Page, path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]
     page.evaluate(OPEN)
     for name in page.evaluate(NAMES):
         page.locator(f"#{name}").scroll_into_view_if_needed()
+        page.wait_for_timeout(READING)
         yield name, [page.evaluate(MOVE, [name, knob, value]) for knob, value in MOVES]
         page.evaluate("EnvProbe.bar.rest()")
 

@@ -83,7 +83,8 @@ def figure(**changes):
             for rule in PROTOCOLS
         ),
     ]
-    return live("forest", "gains", rows, title="It turns", seeds="0:20", resamples=200, line=0.0, **changes)
+    given = {"title": "It turns", "seeds": "0:20", "resamples": 200, "line": 0.0}
+    return live("forest", "gains", rows, **(given | changes))
 
 
 def test_a_figure_has_a_static_form_a_description_and_a_widget():
@@ -113,6 +114,21 @@ def test_a_condition_on_a_figure_is_decided_here_and_told_to_the_page(monkeypatc
         conclude("It is far ahead.", when=[released.low > 1000])
     with pytest.raises(InputError, match="4 rows"):
         one.at(panel="tooldag")
+
+
+def test_a_title_that_says_what_is_found_has_a_condition(monkeypatch):
+    so = figure(title="Ahead.", when=lambda one: [one.at(name="released").high > -100], about="The gain.")
+    assert so.as_data()["tests"] == [[">", ["gains", 3, "high", False], -100.0]]
+    not_so = figure(title="Far ahead.", when=lambda one: [one.at(name="released").low > 1000])
+    assert not_so.as_data()["title"] == "Far ahead."  # struck out by the page
+    assert not_so.as_data()["tests"]
+    elsewhere = figure(title="Ahead.", when=lambda one: [one.at(name="nowhere").low > 0], about="The gain.")
+    assert (elsewhere.as_data()["title"], elsewhere.as_data()["tests"]) == ("The gain.", [])
+    with pytest.raises(InputError, match="no page can test"):
+        figure(title="Ahead.", when=lambda one: float(one.at(name="released").high) > -100)
+    monkeypatch.setenv(BOOK, "1")
+    with pytest.raises(ConclusionError):
+        figure(title="Far ahead.", when=lambda one: [one.at(name="released").low > 1000])
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,76 @@ def test_sentences_follow_the_reader(browse, html):
     playwright.expect(first).to_have_class(before)
 
 
+def test_a_title_is_struck_out_where_it_is_not_so(browse, html):
+    page = browse(html.as_uri(), "/executed/main-results.html")
+    title = page.locator("#gains .lp-title .live-conclusion")
+    title.wait_for()
+    assert "live-not-so" not in (title.get_attribute("class") or "")
+    page.locator("body > .live-bar input[data-knob=budget]").fill("0")
+    playwright.expect(title).to_have_class(re.compile("live-not-so"), timeout=60_000)
+    playwright.expect(page.locator("#gains .lp-title")).to_contain_text("Not so with these values")
+    page.locator("body > .live-bar").get_by_role("button", name="Back").click()
+    playwright.expect(title).not_to_have_class(re.compile("live-not-so"))
+    assert page.locator("#gains .lp-title em").count() == 0
+
+
+def test_every_step_of_a_curve_is_read(browse, html):
+    page = browse(html.as_uri(), "/executed/voi.html")
+    page.locator("#voi-when .lp").wait_for()
+    picture = page.locator("#voi-when .lp-picture").first
+    picture.focus()
+    said = page.locator("#voi-when .lp-tip")
+    page.keyboard.press("ArrowRight")
+    assert said.text_content().startswith("step t 0: Periodic")
+    page.keyboard.press("ArrowRight")
+    assert said.text_content().startswith("step t 1: Periodic")
+    page.keyboard.press("ArrowDown")
+    assert said.text_content().startswith("step t 1: EnvProbe-Simple")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    assert said.text_content().startswith("step t 1: VoI")
+    values = "EnvProbe.live.figures['voi-when'].found[1].value.value.map((one) => one.toFixed(2)).join(' ')"
+    assert page.evaluate(values) in page.locator("#voi-when .lp-numbers li").nth(1).text_content()
+
+
+def test_a_drag_shows_figures_on_its_way_and_ends_where_it_ends(browse, html):
+    page = browse(html.as_uri(), "/executed/main-results.html")
+    page.locator("#gains .lp").wait_for()
+    page.locator("#gains").scroll_into_view_if_needed()
+    drawn = page.evaluate(
+        """async () => {
+          const root = document.getElementById("gains"), picture = root.querySelector(".lp-picture");
+          const slider = document.querySelector("body > .live-bar input[data-knob=threshold]");
+          let drawn = 0, least = Infinity;
+          const watching = new MutationObserver(() => {
+            drawn += 1;
+            least = Math.min(least, picture.querySelectorAll(".lp-mark").length);
+          });
+          const numbers = root.querySelector(".lp-numbers");
+          watching.observe(numbers, {childList: true, subtree: true, characterData: true});
+          const wait = (time) => new Promise((go) => setTimeout(go, time));
+          for (let value = 0; value <= 4.001; value += 0.05) {
+            slider.value = value;
+            slider.dispatchEvent(new Event("input"));
+            await wait(25);
+          }
+          const onItsWay = drawn;
+          while (root.dataset.settled !== "yes") await wait(10);
+          const {threshold} = EnvProbe.live.figures.gains.setting;
+          return {onItsWay, least, threshold, note: root.querySelector(".live-note").textContent};
+        }"""
+    )
+    assert drawn["onItsWay"] > 2
+    assert drawn["least"] > 0
+    assert drawn["threshold"] == 4
+    assert "While you move" not in drawn["note"]
+    found = page.evaluate(FOUND, "gains")
+    page.locator("body > .live-bar input[data-knob=threshold]").fill("3.5")
+    page.locator("body > .live-bar input[data-knob=threshold]").fill("4")
+    settled(page, "gains")
+    assert page.evaluate(FOUND, "gains") == found
+
+
 @pytest.mark.parametrize("width", [1400, 390])
 def test_the_front_page_opens_on_the_plane(browse, html, width):
     page = browse(html.as_uri(), "/index.html", viewport={"width": width, "height": 900})

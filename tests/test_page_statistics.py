@@ -40,22 +40,16 @@ CALL = """([name, given]) => {
   }
 }"""
 NAMES = {  # of the page, in the order of Python's
-    "estimate": [
-        "mean", "low", "high", "p", "n", "lowAdjusted", "highAdjusted", "pAdjusted", "pGreater", "pLess"
-    ],
+    "estimate": ["mean", "low", "high", "n"],
     "interval": ["value", "low", "high", "n"],
-}  # fmt: skip
+}
 ANY = st.floats(-1e300, 1e300)  # the smallest numbers as well
 DRAW = ANY.map(lambda draw: draw + 0.0)  # no resampled mean is -0, which NumPy and pages sort otherwise
 SCORES = st.sampled_from([-1.0, -0.5, -1 / 3, 0.0, 0.1, 0.25, 1 / 3, 2 / 3, 1.0])
 SEEDS = st.one_of(st.integers(0, 3), st.integers(0, 2**53 - 1))
 ASKED = st.fixed_dictionaries(
     {"resamples": st.integers(1, 120), "seed": SEEDS},
-    optional={
-        "null": st.sampled_from([0.1, -0.5, 1 / 3]),
-        "level": st.sampled_from([0.5, 0.8, 0.9, 0.99]),
-        "family": st.integers(1, 12),
-    },
+    optional={"level": st.sampled_from([0.5, 0.8, 0.9, 0.99])},
 )
 LABELS = st.sampled_from([["graphnav", "objectstate", "tooldag"], [10, 2, 33], [True, False]])
 
@@ -136,7 +130,12 @@ def same(page, kind, name, given, ours):
         with pytest.raises(InputError):
             page.call(name, *given)
     else:
-        assert bits(page.numbers(kind, name, *given)) == bits(expected)
+        assert bits(page.numbers(kind, name, *given)) == bits(shown(kind, expected))
+
+
+def shown(kind, expected):
+    """What a page shows of what Python finds."""
+    return [getattr(expected, name) for name in NAMES[kind]]
 
 
 def strata_of(data, n):
@@ -172,36 +171,19 @@ def test_means_of_pairs_are_pythons(page, data, asked):
 
 @settings(max_examples=120)
 @given(st.data(), ASKED)
-def test_ratios_and_contrasts_are_pythons(page, data, asked):
+def test_ratios_are_pythons(page, data, asked):
     n = data.draw(st.integers(1, 20))
     bottom = data.draw(
         st.lists(data.draw(st.sampled_from([st.integers(0, 3), st.just(2)])), min_size=n, max_size=n)
     )
     top = data.draw(st.lists(SCORES, min_size=n, max_size=n))
     given_ = asked | {"strata": strata_of(data, n)}
-    given_["first"] = data.draw(st.none() | st.lists(st.booleans(), min_size=n, max_size=n))
     same(
         page,
         "estimate",
         "clusteredRate",
         [top, bottom, given_],
         lambda: stats.clustered_rate(top, bottom, **given_),
-    )
-
-
-@settings(max_examples=60)
-@given(st.data(), ASKED)
-def test_medians_are_pythons(page, data, asked):
-    n, arms = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 2))
-    steps = st.sampled_from([math.nan, 0.0, 1.0, 2.5, 7.0])
-    values = data.draw(st.lists(st.lists(steps, min_size=arms, max_size=arms), min_size=n, max_size=n))
-    given_ = asked | {"strata": strata_of(data, n)}
-    same(
-        page,
-        "estimate",
-        "medianBootstrap",
-        [values, given_],
-        lambda: stats.median_bootstrap(values, **given_),
     )
 
 
@@ -229,38 +211,28 @@ def test_sums_are_rounded_once(page):
 def test_a_sample_as_large_as_the_books_is_pythons(page):
     """Nine strata of 220 pairs; and so many units that a page draws counts again, row by row."""
     values = np.random.default_rng(3).choice([-1.0, 0.0, 1 / 3, 1.0], 9 * 220)
-    for sizes, asked in (
-        ([220] * 9, {"resamples": 1_000, "family": 9}),
-        ([5_000], {"resamples": 900, "seed": 4}),
-    ):
+    for sizes, asked in (([220] * 9, {"resamples": 1_000}), ([5_000], {"resamples": 900, "seed": 4})):
         own = np.resize(values, sum(sizes))
         given_ = asked | {"strata": np.repeat(np.arange(len(sizes)), sizes).tolist()}
         expected = stats.paired_bootstrap(own, **given_)
-        assert 0 < expected.p <= 1
-        assert bits(page.numbers("estimate", "pairedBootstrap", own.tolist(), given_)) == bits(expected)
+        found = page.numbers("estimate", "pairedBootstrap", own.tolist(), given_)
+        assert bits(found) == bits(shown("estimate", expected))
 
 
 @settings(max_examples=80)
 @given(st.integers(1, 1_500), st.data())
-def test_shares_and_mcnemars_p_are_pythons(page, n, data):
+def test_shares_are_pythons(page, n, data):
     k = data.draw(st.integers(0, n) | st.integers(0, min(n, 4)))
     level = data.draw(st.sampled_from([0.8, 0.9, 0.95, 0.99]))
     assert bits(page.numbers("interval", "wilson", k, n, level)) == bits(stats.wilson(k, n, level))
-    assert bits(page.numbers("interval", "exactInterval", k, n, level)) == bits(
-        stats.exact_interval(k, n, level)
-    )
-    for pair in ((k, n - k), (n - k, k)):
-        assert bits([page.call("mcnemarExact", *pair)]) == bits([stats.mcnemar_exact(*pair)])
 
 
-def test_every_share_of_the_books_sample_is_pythons_and_tiny_p_too(page):
+def test_every_share_of_the_books_sample_is_pythons(page):
     wilson = page.tab.evaluate(
         "() => Array.from({ length: 221 }, (_, k) => EnvProbe.statistics.wilson(k, 220))"
     )
     for k, found in enumerate(wilson):
         assert bits(found.values()) == bits(stats.wilson(k, 220))
-    for pair in ((0, 1_050), (0, 1_074), (0, 1_075), (0, 1_076), (3, 1_090), (7, 1_120), (0, 3_000), (0, 0)):
-        assert bits([page.call("mcnemarExact", *pair)]) == bits([stats.mcnemar_exact(*pair)])
 
 
 @pytest.mark.parametrize(
@@ -271,17 +243,15 @@ def test_every_share_of_the_books_sample_is_pythons_and_tiny_p_too(page):
         ("pairedBootstrap", [[1, 2], {"resamples": 0}], "resamples are 0; a whole number from 1"),
         ("pairedBootstrap", [[1, 2], {"seed": 2**53}], "the seed is 9007199254740992; a whole number from 0"),
         ("pairedBootstrap", [[1, 2], {"strata": [1]}], "1 strata, 2 units; one label a unit"),
-        ("pairedBootstrap", [[1, 2], {"level": 1}], "level 1, family 1: a level in (0, 1)"),
+        ("pairedBootstrap", [[1, 2], {"level": 1}], "level 1; a level in (0, 1)"),
         ("clusteredRate", [[1, 2], [1, -1]], "denominators hold -1; numbers from 0"),
         ("clusteredRate", [[1, 2], [0, 0]], "denominators are all 0; at least one event"),
-        ("clusteredRate", [[1, 2], [1, 1], {"first": [1, 1]}], "first leaves a group without events"),
         ("clusteredRate", [[1, 2], [0, 1], {"resamples": 1, "seed": 2}], "no resample holds an event"),
         ("meanInterval", [[]], "no values; at least one"),
         ("percentileInterval", [[1, 2], 0], "level 0; a level in (0, 1)"),
         ("wilson", [4, 3], "4 successes of 3; n from 1"),
         ("wilson", [1, 3, 0.94], "level 0.94; one of 0.8, 0.9, 0.95, 0.99"),
-        ("exactInterval", [0, 0], "0 successes of 0; n from 1"),
-        ("mcnemarExact", [1.5, 1], "1.5 and 1 discordant pairs; whole numbers"),
+        ("wilson", [0, 0], "0 successes of 0; n from 1"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_a_sentence(page, name, given_, sentence):

@@ -9,13 +9,13 @@
 //                                           `used` says {resamples, seeds}, as `estimates.evaluate` does
 //       refuse(sentence)                    says why there is nothing
 //     returns {answer(quick), isSeen(), close()}
-//   EnvProbe.answering.partsOf(row)         which estimates a row has: value, x
+//   EnvProbe.answering.partsOf(row)         which estimates a row has: value, x; `estimatesOf(rows)` all of them
 //   EnvProbe.answering.said(used, resamples)
 //                                           in words how few were used; nothing where it was all of them
 //   EnvProbe.plotted(rows, found)           the rows as `EnvProbe.plot` takes them
 //
-// A later move overtakes an earlier one. While it moves, few seeds and resamples are used, at rest all;
-// `root.dataset.settled` is "yes" once they do.
+// While the bar moves, few seeds and resamples are used, at rest all, which a later move overtakes;
+// `root.dataset.settled` is "yes" once all are used for where the bar is.
 (() => {
   "use strict";
 
@@ -36,9 +36,10 @@
     });
   }
 
+  const estimatesOf = (rows) => rows.flatMap((row) => partsOf(row).map((part) => row[part]));
+
   async function find({ rows, setting, seeds, resamples }, options) {
-    const flat = rows.flatMap((row) => partsOf(row).map((part) => row[part]));
-    const { found, ...used } = await estimates.evaluate(flat, setting, { seeds, resamples, ...options });
+    const { found, ...used } = await estimates.evaluate(estimatesOf(rows), setting, { seeds, resamples, ...options });
     const values = found[Symbol.iterator]();
     return { found: rows.map((row) => Object.fromEntries(partsOf(row).map((part) => [part, values.next().value]))), used };
   }
@@ -50,26 +51,36 @@
     return `While you move: ${used.seeds === null ? "" : `${used.seeds} seeds and `}${used.resamples} resamples.`;
   }
 
-  function answering(root, { asked, draw, refuse, always = false }) {
-    let overtaken = null, timer = 0, isSeen = true, shown = "";
+  const quickly = new Set(); // what runs few seeds for a figure in sight
 
+  function answering(root, { asked, draw, refuse, always = false }) {
+    let running = null, isNext = false, timer = 0, isSeen = true, shown = "";
+
+    // While few seeds run, a later move waits for them: a slider that is dragged would else show nothing on its way.
     async function answer(quick = true) {
       clearTimeout(timer);
-      overtaken?.abort();
       const wanted = asked(), key = JSON.stringify(wanted);
       root.dataset.settled = wanted && key !== shown ? "no" : "yes";
-      if (root.dataset.settled === "yes") {
+      const isSettled = root.dataset.settled === "yes";
+      isNext = !isSettled && running?.quick && running.key !== key;
+      if (!isSettled && (isNext || running?.key === key)) return;
+      running?.overtaken.abort();
+      running = null;
+      if (isSettled) {
         shown = key;
         return;
       }
-      overtaken = new AbortController();
-      const { signal } = overtaken;
+      const own = running = { key, quick, overtaken: new AbortController() }, { signal } = own.overtaken;
       try {
-        const { found, used } = await find(wanted, { quick, signal });
+        if (always) await Promise.allSettled(quickly); // figures in sight come first
+        const finding = find(wanted, { quick, signal });
+        if (quick && !always) quickly.add(finding);
+        const { found, used } = await finding.finally(() => quickly.delete(finding));
         if (signal.aborted) return;
         draw(wanted, found, used);
         shown = isWhole(used, wanted.resamples) ? key : "";
-        if (shown) root.dataset.settled = "yes";
+        if (isNext) root.dataset.settled = "no";
+        else if (shown) root.dataset.settled = "yes";
         else timer = setTimeout(() => answer(false), REST);
       } catch (error) {
         if (error.name === "AbortError" || signal.aborted) return;
@@ -77,6 +88,8 @@
         root.dataset.settled = "refused";
         refuse(String(error.message || error));
       }
+      running = null;
+      if (isNext) answer();
     }
 
     const stop = bar.follow(() => {
@@ -92,7 +105,7 @@
       answer,
       isSeen: () => isSeen,
       close() {
-        overtaken?.abort();
+        running?.overtaken.abort();
         clearTimeout(timer);
         watching.disconnect();
         stop();
@@ -100,6 +113,6 @@
     };
   }
 
-  Object.assign(answering, { said, partsOf });
+  Object.assign(answering, { said, partsOf, estimatesOf });
   Object.assign(globalThis.EnvProbe, { answering, plotted });
 })();

@@ -5,7 +5,8 @@
 //
 //   figure   name, kind, title, label, across, line, limits, columns, digits, about, and series: how each
 //            series is drawn, {id: {title, colour, dark, marker, filled, dash}}; of a plane also mark {x, y} and
-//            onmove({x, y}), which is told where a reader points
+//            onmove({x, y}), which is told where a reader points. A title with `tests` is a sentence that live.js
+//            strikes out where one fails
 //   rows     forest, bars, tornado  {panel, name, series, value, low, high, printed}
 //            curves                 {panel, name, series, x, value, low, high}, arrays
 //            points, frontier       {panel, name, series, x, x_low, x_high, value, low, high, printed_x,
@@ -18,7 +19,7 @@
 (() => {
   "use strict";
 
-  const { SVG, element, say, KEEPS_KEYS, OUTLINES } = globalThis.EnvProbe.dom;
+  const { SVG, element, change, say, KEEPS_KEYS, OUTLINES } = globalThis.EnvProbe.dom;
   const EMPTY = "–", MINUS = "−";
   const ROW = 24, AXIS = 24, TOP = 6; // pixels
   const LETTER = 6.6; // pixels of a letter of a row's name, about
@@ -240,7 +241,7 @@
         const ghost = view.ghosts?.[i];
         const part = (own) => ({ ...own, value: own.value[at], low: own.low?.[at], high: own.high?.[at] });
         const text = `${plain(figure.across || "x")} ${time}: ${tell(figure, part(row), ghost && part(ghost))}`;
-        panel.marks.push({ x: x(time), y: y(row.value[at]), row, text });
+        panel.marks.push({ x: x(time), y: y(row.value[at]), row, step: time, text });
       });
     }
     pen.end();
@@ -345,20 +346,31 @@
 
   const DRAWS = { forest: drawRows, bars: drawRows, tornado: drawRows, curves: drawCurves, points: drawPoints, frontier: drawPoints, plane: drawPlane };
 
+  // The mark that an arrow leads to: the next one; of curves, up and down lead to the same step of another curve.
+  function nextMark({ marks, here }, key) {
+    const way = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[key], count = marks.length;
+    if (!way || count === 0) return undefined;
+    if (here < 0) return way > 0 ? 0 : count - 1;
+    const own = marks[here], isAcross = own?.step !== undefined && /Up|Down/.test(key);
+    const after = (place) => (place + way + count) % count;
+    if (!isAcross) return after(here);
+    for (let place = after(here); place !== here; place = after(place)) {
+      if (marks[place].row !== own.row && marks[place].step === own.step) return place;
+    }
+    return here;
+  }
+
   // A panel: its title, its picture, and the mark that the pointer or the keyboard is at.
   function makePanel(title, figure, tip) {
     const svg = document.createElementNS(SVG, "svg");
     for (const [name, value] of Object.entries({ class: "lp-picture", tabindex: "0", role: "group", ...KEEPS_KEYS })) svg.setAttribute(name, value);
     const head = element("p", { class: "lp-panel-title" });
     sayWithSubscripts(head, title);
-    const label = [plain(title) || figure.title || figure.about, "arrow keys read the values"].filter(Boolean).join("; ");
+    const label = [plain(title) || plain(figure.about || figure.title), "arrow keys read the values"].filter(Boolean).join("; ");
     svg.setAttribute("aria-label", label);
     const root = element("div", { class: "lp-panel" }, ...(title ? [head] : []), svg);
     const panel = { root, svg, marks: [], here: -1, size: null, pointed: null };
-    panel.size = (width, height) => {
-      svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-      svg.setAttribute("height", height);
-    };
+    panel.size = (width, height) => change(svg, { viewBox: `0 0 ${width} ${height}`, height });
     const go = (place) => {
       panel.here = place;
       tip.show(svg, panel.marks[place]);
@@ -382,11 +394,11 @@
     svg.addEventListener("pointerleave", tip.hide);
     svg.addEventListener("blur", tip.hide);
     svg.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
       if (event.key === "Escape") tip.hide();
-      if (!step || panel.marks.length === 0) return;
+      const next = nextMark(panel, event.key);
+      if (next === undefined) return;
       event.preventDefault();
-      go((panel.here + step + panel.marks.length) % panel.marks.length);
+      go(next);
     });
     return panel;
   }
@@ -424,7 +436,8 @@
   function plot(figure) {
     const upright = /curves|points|frontier/.test(figure.kind);
     const [title, up, across] = ["lp-title", "lp-label lp-up", "lp-label"].map((kind) => element("p", { class: kind }));
-    sayWithSubscripts(title, figure.title ?? "");
+    const sentence = figure.tests?.length ? title.appendChild(element("span", { class: "live-conclusion", "data-tests": JSON.stringify(figure.tests) })) : title;
+    sayWithSubscripts(sentence, figure.title ?? "");
     const isPlane = figure.kind === "plane";
     sayWithSubscripts(up, upright ? `↑ ${figure.label}` : isPlane ? `↑ ${figure.up ?? ""}` : "");
     sayWithSubscripts(across, upright || isPlane ? `${figure.across} →` : figure.label);
@@ -433,7 +446,7 @@
     const numbers = element("ul", { class: "lp-numbers", "aria-label": figure.about });
     const tip = makeTip();
     const head = [title, up].filter((node) => node.childNodes.length);
-    const root = element("div", { class: `lp lp-${figure.kind}`, role: "group", "aria-label": plain(figure.title || figure.about || "") }, ...head, panels, across, legend, numbers, tip.root);
+    const root = element("div", { class: `lp lp-${figure.kind}`, role: "group", "aria-label": plain(figure.about || figure.title || "") }, ...head, panels, across, legend, numbers, tip.root);
     let made = new Map(), shape = "", ranges = {}, last = null;
 
     function values(rows, names) {
@@ -471,8 +484,9 @@
 
     function draw(rows, ghost, more) {
       const of = (name, all) => all?.filter((row) => (row.panel ?? "") === name);
-      for (const [name, panel] of made) {
-        const width = Math.round(panel.root.clientWidth);
+      const widths = [...made.values()].map(({ root: own }) => Math.round(own.clientWidth)); // before any is drawn: one layout
+      for (const [at, [name, panel]] of [...made].entries()) {
+        const width = widths[at];
         if (width < 60) continue; // out of sight
         const view = { rows: of(name, rows), ghosts: of(name, ghost), range: ranges.value, across: ranges.across, width, ...more };
         DRAWS[figure.kind](panel, figure, view);
@@ -480,13 +494,17 @@
       if (!isPlane) tellAll(rows);
     }
 
+    // Of a curve the values of all steps, and the last one's interval.
+    function tellCurve(row) {
+      const known = row.x.map((_, at) => at).filter((at) => isNumber(row.value[at])), end = known.at(-1);
+      if (end === undefined) return tell(figure, { ...row, value: NaN }, null);
+      const steps = known.map((at) => number(row.value[at], figure.digits)).join(" ");
+      const last = said(row.value[end], row.low?.[end], row.high?.[end], figure.digits);
+      return `${plain(figure.series[row.series]?.title ?? row.name)}, ${plain(figure.across)} ${row.x[known[0]]} to ${row.x[end]}: ${steps}; at the end ${last}`;
+    }
+
     function tellAll(rows) {
-      const many = figure.kind === "curves";
-      const texts = rows.map((row) => {
-        const end = many ? row.value.findLastIndex(isNumber) : 0;
-        const part = many ? { ...row, value: row.value[end], low: row.low?.[end], high: row.high?.[end] } : row;
-        return `${plain(row.panel ?? "")}${row.panel ? ", " : ""}${tell(figure, part, null)}${many ? ` at the end` : ""}`;
-      });
+      const texts = rows.map((row) => `${row.panel ? `${plain(row.panel)}, ` : ""}${figure.kind === "curves" ? tellCurve(row) : tell(figure, row, null)}`);
       while (numbers.children.length > texts.length) numbers.lastChild.remove();
       texts.forEach((text, i) => say(numbers.children[i] ?? numbers.appendChild(element("li")), text));
     }

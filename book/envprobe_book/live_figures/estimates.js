@@ -6,10 +6,12 @@
 //       a promise of {found, resamples, seeds}: found is {value, low, high} for each, of a track arrays, with
 //       `t`. With `quick`, a slider can be followed: intervals come from fewer resamples, and a figure of many
 //       conditions runs its first seeds alone. What was used is told; null stands for all seeds.
+//   remember(estimates, setting, {seeds, resamples}, found)
+//       what these are at a setting, so that they are not run there
 //   conditionOf(arm, world, setting)
 //       the condition of an arm: its own words, and the setting's where it has none
 //
-// Conditions that ran are kept, so that a figure runs only what a knob has changed.
+// Conditions that ran are kept, and what was found, so that a figure runs only what a knob has changed.
 (() => {
   "use strict";
 
@@ -17,11 +19,12 @@
   const KNOBS = ["budget", "threshold", "regime", "horizon", "profile", "protocol", "mutation_rate"];
   const KEPT = 400_000; // episodes, of some hundred bytes each
   const MIN_UNITS = 10; // as `comparing.MIN_UNITS`
-  const QUICK = 6e6; // draws in all of a figure that is moved
+  const QUICK = 6e6; // draws in all of a figure that is moved: about a hundredth of a second
+  const SORTED = 100; // so many draws take as long as sorting a resampled mean among the others
   const FEWEST = 100; // resamples
   const EPISODES = 2400; // in all that a figure runs while it is moved: about a twentieth of a second
   const LOGGED = 2; // so many times as long takes one whose steps are asked for
-  const LEAST = 24; // seeds of each condition
+  const LEAST = 16; // seeds of each condition
   const BANDS = 1000; // resamples of a track, as in Python: its band is read by eye
   const SLICE = 12; // milliseconds of arithmetic before the page may breathe
   const MEASURE = /^([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?$/;
@@ -42,14 +45,14 @@
 
   const keyOf = (condition, seeds, logged) => JSON.stringify([condition, seeds, logged]);
 
-  // Run what is not kept; a map of columns by key, and how many seeds each has at most.
+  // Run what is not kept: columns by key, how many seeds each has at most, and the keys that have fewer than asked.
   async function columnsOf(wanted, seeds, signal, quick) {
     const found = new Map();
     const missing = [...wanted].filter(([key]) => !kept.has(key));
     const cost = missing.reduce((sum, [, { logged }]) => sum + (logged ? LOGGED : 1), 0);
     const most = quick ? Math.max(LEAST, Math.floor(EPISODES / cost)) : Infinity;
     for (const [key] of wanted) if (kept.has(key)) found.set(key, touched(key));
-    let cut = false;
+    const cut = new Set();
     for (const logged of [false, true]) {
       const own = missing.filter(([, one]) => one.logged === logged);
       if (own.length === 0) continue;
@@ -59,10 +62,10 @@
         const columns = { ...ran[i], ...constants(condition) };
         found.set(key, columns);
         if (columns.digest.length < most) keep(key, columns);
-        else cut = true;
+        else cut.add(key);
       });
     }
-    return { columns: found, most: cut ? most : null };
+    return { columns: found, most: cut.size ? most : null, cut };
   }
 
   // What `run` says of a condition beside what it measures.
@@ -185,8 +188,7 @@
     return { values, rows, times };
   }
 
-  function foundOf({ statistic, measure, worlds, scale, keys, found }, columns, resamples) {
-    if (statistic === "fixed") return found;
+  function foundOf({ statistic, measure, worlds, scale, keys }, columns, resamples) {
     if (statistic === "track") {
       const logs = keys[0].map((key) => columns.get(key).logs[measure]);
       if (measure === "probe") return probesOf(stacked(logs));
@@ -204,61 +206,66 @@
     return shiftOf(joined, labels, scale, resamples);
   }
 
-  const ANSWERS = 300; // estimates that are kept: figures of a page share some
+  const ANSWERS = 2000; // estimates that are kept: figures of a page share some, and a threshold leaves many as they are
   const answers = new Map();
 
-  // The same, but found once where all seeds have run.
-  function answered(one, columns, resamples) {
-    const { statistic, measure, scale, worlds, keys } = one;
-    if (statistic === "fixed") return one.found;
+  // An estimate with its conditions at a setting, the name of what it is with all seeds and resamples, and that, if
+  // it is known.
+  function placed(estimate, setting, seeds, resamples) {
+    const { statistic, measure, scale, arms, worlds, found } = estimate;
+    const logged = statistic === "track", conditions = arms.map((arm) => worlds.map((world) => conditionOf(arm, world, setting)));
+    const keys = conditions.map((own) => own.map((condition) => keyOf(condition, seeds, logged)));
     const name = JSON.stringify([statistic, measure, scale, worlds, keys, resamples]);
-    if (!answers.has(name)) answers.set(name, foundOf(one, columns, resamples));
+    return { ...estimate, conditions, logged, keys, name, known: statistic === "fixed" ? found : answers.get(name) };
+  }
+
+  function answer(name, found) {
+    answers.set(name, found);
     if (answers.size > ANSWERS) answers.delete(answers.keys().next().value);
-    return answers.get(name);
+  }
+
+  function remember(estimates, setting, { seeds, resamples }, found) {
+    const known = (own) => own ?? NaN; // JSON has no NaN
+    estimates.forEach((estimate, at) => {
+      if (estimate.statistic === "fixed") return;
+      const parts = Object.entries(found[at]).map(([part, own]) => [part, Array.isArray(own) ? own.map(known) : known(own)]);
+      answer(placed(estimate, setting, seeds, resamples).name, Object.fromEntries(parts));
+    });
   }
 
   // Resamples of a figure that is moved: the more it draws, the fewer.
   function quickly(asked, columns, resamples) {
-    const units = ({ statistic, measure, keys }) => {
-      if (statistic === "fixed" || measure === "probe") return 0; // and so of what draws nothing
+    const draws = ({ statistic, measure, keys }) => {
+      if (measure === "probe" || (statistic === "mean" && measure === "success")) return 0; // nothing is drawn
       const own = keys.flat().map((key) => columns.get(key));
       const episodes = own.reduce((sum, { digest }) => sum + digest.length, 0);
-      return statistic === "track" ? episodes * (own[0].logs.accuracy.shape[1]) : episodes;
+      return (episodes + SORTED) * (statistic === "track" ? own[0].logs.accuracy.shape[1] : 1);
     };
-    const all = asked.reduce((sum, one) => sum + units(one), 0);
+    const all = asked.reduce((sum, one) => sum + draws(one), 0);
     return Math.min(resamples, Math.max(FEWEST, Math.floor(QUICK / Math.max(1, all))));
   }
 
   async function evaluate(estimates, setting, options = {}) {
     const { seeds = "default", resamples = statistics.RESAMPLES, quick = false, signal = null } = options;
-    const wanted = new Map();
-    await Promise.all([...new Set(estimates.flatMap(({ worlds }) => worlds))].map(engine.ready));
-    const asked = estimates.map((estimate) => {
-      const logged = estimate.statistic === "track";
-      const keys = estimate.arms.map((arm) =>
-        estimate.worlds.map((world) => {
-          const condition = conditionOf(arm, world, setting);
-          const key = keyOf(condition, seeds, logged);
-          wanted.set(key, { condition, logged });
-          return key;
-        }),
-      );
-      return { ...estimate, keys };
-    });
-    const { columns, most } = await columnsOf(wanted, seeds, signal, quick);
-    const draws = quick ? quickly(asked, columns, resamples) : resamples;
-    const found = [];
+    const asked = estimates.map((estimate) => placed(estimate, setting, seeds, resamples));
+    const open = asked.filter(({ known }) => !known), wanted = new Map();
+    for (const { keys, conditions, logged } of open) {
+      keys.forEach((own, arm) => own.forEach((key, place) => wanted.set(key, { condition: conditions[arm][place], logged })));
+    }
+    const { columns, most, cut } = await columnsOf(wanted, seeds, signal, quick);
+    const draws = quick ? quickly(open, columns, resamples) : resamples;
     let begun = performance.now();
-    for (const one of asked) {
+    for (const one of open) {
       if (performance.now() - begun > SLICE) {
         await engine.breath();
         begun = performance.now();
       }
       if (signal?.aborted) throw new DOMException("Overtaken by a later setting.", "AbortError");
-      found.push(most === null ? answered(one, columns, draws) : foundOf(one, columns, draws));
+      one.known = foundOf(one, columns, draws);
+      if (draws === resamples && !one.keys.flat().some((key) => cut.has(key))) answer(one.name, one.known);
     }
-    return { found, resamples: draws, seeds: most };
+    return { found: asked.map(({ known }) => known), resamples: draws, seeds: most };
   }
 
-  globalThis.EnvProbe.estimates = { evaluate, conditionOf, measured };
+  globalThis.EnvProbe.estimates = { evaluate, remember, conditionOf, measured };
 })();

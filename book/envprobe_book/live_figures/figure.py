@@ -6,7 +6,7 @@ digits at the page's own values. JupyterLab shows the same front end as the book
 
 import html
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from envprobe_book.live_figures.readings import Reading
 from envprobe_book.live_figures.scripts import lab_widget
 from envprobe_book.pages.draw import PROTOCOL_DASHES, draw
 from envprobe_book.pages.figures import POLICY_STYLES, Drawing, policy_title, titled
-from envprobe_book.pages.markup import script_json
+from envprobe_book.pages.markup import script_json, tested
 from envprobe_core.conditions import find_profile, find_regime, is_whole
 from envprobe_core.errors import InputError
 from envprobe_core.policies import THRESHOLD
@@ -45,6 +45,7 @@ class LiveFigure:
             prints in `printed` and `printed_x`; of a frontier, whether it is `competing` (by default it is).
         setting: the page's budget, threshold, regime and profile, from which a reader moves.
         moves: what of it a reader may move here.
+        tests: comparisons that the title asks of the figures of a page, as data.
     """
 
     kind: str
@@ -55,6 +56,7 @@ class LiveFigure:
     resamples: int
     look: Mapping[str, Any]
     moves: tuple[str, ...]
+    tests: Sequence[Any] = ()
     _found: list[dict[str, Found]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -144,7 +146,7 @@ class LiveFigure:
         said = {"kind": self.kind, "name": self.name, "series": _series(self.rows), "rows": rows}
         return look | said | {
             "setting": dict(self.setting), "moves": list(self.moves), "seeds": self.seeds,
-            "resamples": self.resamples,
+            "resamples": self.resamples, "tests": list(self.tests),
         }  # fmt: skip
 
     def page_html(self) -> str:
@@ -201,6 +203,7 @@ def live(
     rows: Iterable[Row],
     *,
     title: str,
+    when: Callable[[LiveFigure], Any] | None = None,
     label: str = "",
     across: str = "",
     line: float | None = None,
@@ -221,7 +224,10 @@ def live(
         kind: as `draw` takes it.
         name: a name no other figure of the page has.
         rows: an estimate each (`mean`, `gain`, `shift`, `track`), see `LiveFigure`.
-        title: a sentence that says what to see.
+        title: what to look at; or a sentence that says what is found, with `when`.
+        when: the title's condition, asked of the figure: comparisons as `conclude` takes them. A page tests
+            them at each move, and strikes the title out where one fails. Where they ask for what the figure
+            does not show, `about` stands in its place.
         label, across, line, limits, columns, about: as `draw` takes them.
         digits: of the values that are written beside marks.
         budget: where it stands at first; -1 is the regime's own.
@@ -231,7 +237,8 @@ def live(
         resamples: of the intervals.
 
     Raises:
-        InputError: for no rows, an unknown name, or a value out of range.
+        InputError: for no rows, an unknown name, a value out of range, or a condition that no page can test.
+        ConclusionError: if the title is not so with the book's own values.
 
     >>> from envprobe_book.live_figures import gain
     >>> rows = [{"name": "paper", "value": gain("simple", "periodic", worlds="procedural", protocol="paper")}]
@@ -259,4 +266,12 @@ def live(
         "title": title, "label": label, "across": across, "line": line, "limits": limits, "columns": columns,
         "digits": digits, "about": about or title,
     }  # fmt: skip
-    return LiveFigure(kind, name, given, setting, seeds, resamples, look, tuple(setting))
+    figure = LiveFigure(kind, name, given, setting, seeds, resamples, look, tuple(setting))
+    if when is None:
+        return figure
+    holds, tests = tested(title, lambda: when(figure))
+    if tests is None and holds:
+        raise InputError(f"live: no page can test the title of {name}; give comparisons of live figures")
+    figure.tests = tests or ()
+    figure.look = look if tests else look | {"title": look["about"]}
+    return figure

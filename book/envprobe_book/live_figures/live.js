@@ -29,6 +29,8 @@
     const note = Object.assign(document.createElement("p"), { className: "live-note" });
     note.setAttribute("role", "status");
     const printed = figure.rows.map((row) => row.found);
+    const found = figure.rows.flatMap((row) => answering.partsOf(row).map((part) => row.found[part]));
+    estimates.remember(answering.estimatesOf(figure.rows), figure.setting, figure, found);
     const state = { figure, setting: figure.setting, found: printed, resamples: figure.resamples, seeds: null };
     figures[figure.name] = state;
 
@@ -77,9 +79,11 @@
 
   // sentences that follow
 
-  function numberOf(/** @type {any[]} */ [name, row, part, absolute]) {
+  function numberOf(/** @type {any[]} */ [name, row, part, absolute, step]) {
     const found = figures[name]?.found[row];
-    const value = part === "x" ? found?.x.value : found?.value[part];
+    if (!found) return undefined;
+    const all = part === "x" ? found.x.value : found.value[part];
+    const value = (step === undefined ? all : all.at(step)) ?? NaN; // JSON has no NaN
     return absolute ? Math.abs(value) : value;
   }
 
@@ -154,6 +158,16 @@
     return lowest;
   }
 
+  // All that a move runs is run once before the first: browsers make machine code of what has run.
+  async function rehearse(signal) {
+    const moved = bar.setting(), budget = Math.abs(bar.budgetOf(moved) - 1);
+    for (const state of Object.values(figures).filter((one) => one.isSeen() && !one.isRehearsed)) {
+      const { rows, seeds, resamples } = state.figure, setting = { ...settingOf(state.figure, moved), budget };
+      await estimates.evaluate(answering.estimatesOf(rows), setting, { seeds, resamples, quick: true, signal });
+      state.isRehearsed = true;
+    }
+  }
+
   let shading = 0, key = "", searching = null;
   function shadeLater() {
     clearTimeout(shading);
@@ -165,6 +179,7 @@
       if (asked === key) return;
       searching = new AbortController();
       try {
+        await rehearse(searching.signal);
         const past = await deadZone(searching.signal);
         key = asked;
         const none = past === Infinity || past <= 0;

@@ -34,17 +34,20 @@ class Comparison:
 
 
 class Quantity(float):
-    """A number of a figure: `figure`, `row` and `part` say which."""
+    """A number of a figure: `figure`, `row` and `part` say which, of a track also `step`."""
 
     figure: str
     row: int
     part: str
+    step: int | None
     absolute: bool
 
-    def __new__(cls, value: float, figure: str, row: int, part: str, *, absolute: bool = False) -> "Quantity":
+    def __new__(
+        cls, value: float, figure: str, row: int, part: str, step: int | None, *, absolute: bool = False
+    ) -> "Quantity":
         """Keep where the number comes from."""
         made = super().__new__(cls, abs(value) if absolute else value)
-        made.figure, made.row, made.part, made.absolute = figure, row, part, absolute
+        made.figure, made.row, made.part, made.step, made.absolute = figure, row, part, step, absolute
         return made
 
     def __lt__(self, other: Any) -> Any:
@@ -60,14 +63,14 @@ class Quantity(float):
         return Comparison(">=", self, other)
 
     def __abs__(self) -> "Quantity":
-        return Quantity(float(self), self.figure, self.row, self.part, absolute=True)
+        return Quantity(float(self), self.figure, self.row, self.part, self.step, absolute=True)
 
     __hash__ = float.__hash__
 
     def said(self, digits: int = 1, *, sign: bool = False) -> str:
         """The number in a sentence, which follows the reader in a page.
 
-        >>> Quantity(-3.04, "gains", 0, "value").said()
+        >>> Quantity(-3.04, "gains", 0, "value", None).said()
         '<span class="live-number" data-number="[&quot;gains&quot;,0,&quot;value&quot;,false]" data-digits="1">−3.0</span>'
         """  # noqa: E501
         where = html.escape(json.dumps(_as_data(self), separators=(",", ":")))
@@ -80,37 +83,53 @@ class Quantity(float):
 
 def _as_data(side: "Quantity | float") -> Any:
     if isinstance(side, Quantity):
-        return [side.figure, side.row, side.part, side.absolute]
+        where = [side.figure, side.row, side.part, side.absolute]
+        return where if side.step is None else [*where, side.step]
     return float(side)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One estimate of a live figure."""
+    """One estimate of a live figure, of a track at one step."""
 
     figure: str
     row: int
     found: dict[str, Any]
+    step: int | None = None
+
+    def at(self, step: int) -> "Reading":
+        """The estimate of a track at a step; -1 is the last.
+
+        >>> track = {"value": {"value": [1.0, 0.7], "low": [1.0, 0.6], "high": [1.0, 0.8]}}
+        >>> Reading("curves", 0, track).at(-1).value
+        0.7
+        """
+        return Reading(self.figure, self.row, self.found, step)
+
+    def _quantity(self, part: str, estimate: str = "value", own: str = "") -> Quantity:
+        found = self.found[estimate][own or part]
+        number = found if self.step is None else found[self.step]
+        return Quantity(number, self.figure, self.row, part, self.step)
 
     @property
     def value(self) -> Quantity:
         """The estimate itself."""
-        return Quantity(self.found["value"]["value"], self.figure, self.row, "value")
+        return self._quantity("value")
 
     @property
     def x(self) -> Quantity:
         """The value on the axis across, of a figure of points."""
-        return Quantity(self.found["x"]["value"], self.figure, self.row, "x")
+        return self._quantity("x", "x", "value")
 
     @property
     def low(self) -> Quantity:
         """The lower end of its interval."""
-        return Quantity(self.found["value"]["low"], self.figure, self.row, "low")
+        return self._quantity("low")
 
     @property
     def high(self) -> Quantity:
         """The upper end of its interval."""
-        return Quantity(self.found["value"]["high"], self.figure, self.row, "high")
+        return self._quantity("high")
 
 
 def chips(what: str, numbers: Mapping[str, Quantity], digits: int = 1, *, sign: bool = False) -> Html:

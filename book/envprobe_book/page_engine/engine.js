@@ -194,7 +194,7 @@
     };
   }
 
-  // What a worker does: it makes machines, and runs one task after the other.
+  // What a worker does: it makes machines, and runs some tasks at each message.
   function serve(makeMachines) {
     const machines = makeMachines();
     onmessage = async ({ data }) => {
@@ -203,9 +203,8 @@
           await machines.add(data.world, data.bytes, data.described);
           postMessage({ number: data.number, result: true });
         } else {
-          const result = machines.run(data.world, data.task);
-          const arrays = Object.values(result.columns);
-          if (result.logs) arrays.push(...Object.values(result.logs).map(({ values }) => values));
+          const result = data.tasks.map(({ world, task }) => machines.run(world, task));
+          const arrays = result.flatMap(({ columns, logs }) => [...Object.values(columns), ...Object.values(logs ?? {}).map(({ values }) => values)]);
           postMessage({ number: data.number, result }, { transfer: arrays.map((array) => array.buffer) });
         }
       } catch (error) {
@@ -215,7 +214,7 @@
     postMessage({ kind: "hello" });
   }
 
-  const ROWS = 256, LOGGED = 64; // seeds of a task: what is overtaken ends within milliseconds
+  const ROWS = 256, LOGGED = 64; // seeds at a time: what is overtaken ends within milliseconds
   const WORKERS = 2;
   const HELLO = 3000; // milliseconds that a worker has to say that it is there
   const script = document.currentScript instanceof HTMLScriptElement && document.currentScript.src;
@@ -285,7 +284,7 @@
     });
   }
 
-  // Two workers, or this thread where a worker is refused; each is given one task after the other.
+  // Two workers, or this thread where a worker is refused.
   function allHands() {
     const length = Math.min(WORKERS, navigator.hardwareConcurrency || 1);
     hands ??= Promise.all(Array.from({ length }, hire)).then((found) => {
@@ -360,15 +359,27 @@
       ask: async (message) => {
         if (message.kind === "world") return machines.add(message.world, message.bytes, message.described);
         await breath();
-        return machines.run(message.world, message.task);
+        return message.tasks.map(({ world, task }) => machines.run(world, task));
       },
     };
   }
 
-  // Tasks wait in the order of their runs; those of an overtaken run are left out.
+  // Tasks wait in the order of their runs; those of an overtaken run are left out. A hand that is idle is given
+  // the next tasks of one run, as many seeds as fit.
   const queue = [];
   const idle = new Set();
   let known = false;
+
+  function nextTasks() {
+    while (queue.length && queue[0].run.over) queue.shift();
+    const tasks = [];
+    for (let rows = 0; queue.length && (!tasks.length || queue[0].run === tasks[0].run); ) {
+      rows += queue[0].task.seeds.length;
+      if (tasks.length && rows > queue[0].run.atOnce) break;
+      tasks.push(queue.shift());
+    }
+    return tasks;
+  }
 
   async function work() {
     if (!known) {
@@ -376,13 +387,13 @@
       for (const hand of await allHands()) idle.add(hand);
     }
     for (const hand of [...idle]) {
-      while (queue.length && queue[0].run.over) queue.shift();
-      if (!queue.length) return;
-      const { run, world, task, done } = queue.shift();
+      const given = nextTasks();
+      if (!given.length) return;
+      const [{ run }] = given;
       idle.delete(hand);
       hand
-        .ask({ kind: "task", world, task })
-        .then(done)
+        .ask({ kind: "tasks", tasks: given.map(({ world, task }) => ({ world, task })) })
+        .then((results) => results.forEach((result, i) => given[i].done(result)))
         .catch((error) => run.fail(error))
         .then(() => {
           idle.add(hand);
@@ -571,7 +582,8 @@
     const total = jobs.reduce((sum, job) => sum + job.seeds.length, 0);
     let done = 0;
     return new Promise((resolve, reject) => {
-      const state = { over: false, fail: null };
+      const atOnce = logs ? LOGGED : ROWS;
+      const state = { over: false, fail: null, atOnce };
       const abort = () => state.fail(overtaken());
       const end = (settle, value) => {
         if (state.over) return;
@@ -582,7 +594,6 @@
       state.fail = (error) => end(reject, error);
       signal?.addEventListener("abort", abort);
       const pieces = jobs.map(() => []);
-      const atOnce = logs ? LOGGED : ROWS;
       jobs.forEach(({ world, setting, replays, seeds: own }, i) => {
         for (let first = 0, piece = 0; first < own.length; first += atOnce, piece++) {
           const task = { setting, replays, seeds: own.slice(first, first + atOnce), logs };

@@ -1,7 +1,8 @@
 // The statistics of envprobe_core/statistics.py in a page: the same numbers to the last bit of a Float64.
 //
 // A classic script, which opens from a folder as well; it adds `EnvProbe.statistics` to the page. Names and
-// definitions are those of the Python module, which says what each statistic means and where it comes from.
+// definitions are those of the Python module, which says what each statistic means and where it comes from; here
+// are those that a page shows.
 // Bits are equal because only + - * /, square roots and comparisons are used, which every machine rounds
 // alike, in Python's order wherever an order matters; sums are exact, or rounded once as math.fsum rounds them.
 // What is not accepted is refused by a RangeError of one sentence.
@@ -11,9 +12,7 @@
   const RESAMPLES = 10_000;
   const LEVEL = 0.95;
   const LARGE = 10_000; // units above which Python gives a mean the normal interval
-  const TIE = 1e-12; // relative distance below which a resampled statistic counts as equal to the null
   const FIXED_POINT_BITS = 52;
-  const NEGLIGIBLE = 1e-30; // a probability next to the largest of its distribution
   const RESAMPLING = 8; // the stream of the hash that resamples are drawn in
   const MIN_RUNNING = 10; // as `statistics.MIN_RUNNING`
   const KEPT_DRAWS = 4_000_000; // a larger matrix of counts is drawn again at each use, row by row
@@ -214,18 +213,34 @@
     return counts;
   }
 
-  // A short function of its own, which browsers make machine code of at once. The sums are exact, so that four
-  // can be taken side by side, which is faster than waiting for each addition.
-  function weightedSum(counts, values) {
+  // The sum of counts[at + unit] times each of four columns, which may be one and the same, into `sums`. Short
+  // functions of their own, which browsers make machine code of at once; all sums are exact, in any order.
+  function sumFour(counts, at, /** @type {Float64Array[]} */ [one, two, three, four], sums) {
+    let a = 0, b = 0, c = 0, d = 0;
+    for (let unit = 0; unit < one.length; unit++) {
+      const count = counts[at + unit];
+      a += count * one[unit];
+      b += count * two[unit];
+      c += count * three[unit];
+      d += count * four[unit];
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+  }
+
+  // Of one column, four units at a time, which is faster than waiting for each addition.
+  function sumOne(counts, at, values) {
     const n = values.length, whole = n - (n % 4);
     let a = 0, b = 0, c = 0, d = 0;
     for (let unit = 0; unit < whole; unit += 4) {
-      a += counts[unit] * values[unit];
-      b += counts[unit + 1] * values[unit + 1];
-      c += counts[unit + 2] * values[unit + 2];
-      d += counts[unit + 3] * values[unit + 3];
+      a += counts[at + unit] * values[unit];
+      b += counts[at + unit + 1] * values[unit + 1];
+      c += counts[at + unit + 2] * values[unit + 2];
+      d += counts[at + unit + 3] * values[unit + 3];
     }
-    for (let unit = whole; unit < n; unit++) a += counts[unit] * values[unit];
+    for (let unit = whole; unit < n; unit++) a += counts[at + unit] * values[unit];
     return a + b + (c + d);
   }
 
@@ -237,17 +252,30 @@
       for (const value of column) largest = Math.max(largest, Math.abs(value));
       return FIXED_POINT_BITS - binaryExponent(n * largest);
     });
-    const whole = columns.map((column, at) => Float64Array.from(column, (value) => rounded(scaled(value, exponents[at]))));
+    const whole = columns.map((column, at) => column.map((value) => rounded(scaled(value, exponents[at]))));
+    const sums = columns.map(() => new Float64Array(resamples)), found = new Float64Array(4);
+    const fours = [];
+    for (let at = 0; at < whole.length; at += 4) fours.push([0, 1, 2, 3].map((more) => whole[at + more] ?? whole[at]));
     const kept = n * resamples <= KEPT_DRAWS ? resampleCounts(n, resamples, seed) : null;
-    const key = kept ? null : keyOf(n, seed);
-    const sums = columns.map(() => new Float64Array(resamples));
-    const counts = new Float64Array(n);
+    const key = kept ? null : keyOf(n, seed), drawn = kept ?? new Uint16Array(n);
     for (let resample = 0; resample < resamples; resample++) {
-      if (kept) counts.set(kept.subarray(resample * n, (resample + 1) * n));
-      else drawResample(key, n, resample, counts.fill(0), 0);
-      for (let at = 0; at < whole.length; at++) sums[at][resample] = weightedSum(counts, whole[at]);
+      const at = kept ? resample * n : 0;
+      if (!kept) drawResample(key, n, resample, drawn.fill(0), 0);
+      if (whole.length === 1) sums[0][resample] = sumOne(drawn, at, whole[0]);
+      else {
+        for (let four = 0; four < fours.length; four++) {
+          sumFour(drawn, at, fours[four], found);
+          for (let column = 4 * four, i = 0; i < 4 && column < whole.length; column++, i++) sums[column][resample] = found[i];
+        }
+      }
     }
-    sums.forEach((own, at) => own.forEach((sum, resample) => (own[resample] = scaled(sum, -exponents[at]))));
+    sums.forEach((own, at) => {
+      // one factor does what `scaled` does, except for the smallest and the largest numbers
+      const exponent = -exponents[at], factor = Math.abs(exponent) <= 1000 ? powerOfTwo(exponent) : null;
+      for (let resample = 0; resample < resamples; resample++) {
+        own[resample] = factor === null ? scaled(own[resample], exponent) : own[resample] * factor;
+      }
+    });
     return sums;
   }
 
@@ -281,7 +309,11 @@
       const sums = resampledSums(columns.map((column) => Float64Array.from(places, (unit) => column[unit])), resamples, seed);
       // strata of one size read the same counts, each a row further, and so are drawn independently
       totals.forEach((total, at) => {
-        for (let resample = 0; resample < resamples; resample++) total[(resample + shift) % resamples] += sums[at][resample];
+        let to = shift % resamples;
+        for (const sum of sums[at]) {
+          total[to++] += sum;
+          if (to === resamples) to = 0;
+        }
       });
     });
     for (const total of totals) for (let resample = 0; resample < resamples; resample++) total[resample] /= n;
@@ -320,62 +352,21 @@
     return [quantile(sorted, tail), quantile(sorted, 1 - tail)];
   }
 
-  // What resampled statistics tell of an observed one.
-  function estimateOf(mean, draws, n, { null: against = 0, level = LEVEL, family = 1 } = {}) {
-    if (!(level > 0 && level < 1 && family >= 1)) {
-      refuse(`level ${level}, family ${family}: a level in (0, 1) and a family from 1 are accepted`);
-    }
-    if (draws.length === 0) refuse("no resample holds an event; more resamples are needed");
-    const sorted = sortedOf(draws);
-    const undefinedDraws = Number.isNaN(sorted[0]);
-    const slack = TIE * Math.max(Math.abs(sorted[0]), Math.abs(sorted[sorted.length - 1]), Math.abs(against));
-    let below = 1;
-    let above = 1;
-    for (const draw of sorted) {
-      if (draw <= against + slack) below++;
-      if (draw >= against - slack) above++;
-    }
-    const greater = undefinedDraws ? NaN : below / (1 + sorted.length);
-    const less = undefinedDraws ? NaN : above / (1 + sorted.length);
-    const p = Math.min(1, 2 * Math.min(greater, less));
-    const ends = (share) => [quantile(sorted, (1 - share) / 2), quantile(sorted, 1 - (1 - share) / 2)];
-    const [low, high] = ends(level);
-    const [lowAdjusted, highAdjusted] = ends(family === 1 ? level : 1 - (1 - level) / family);
-    const adjusted = { lowAdjusted, highAdjusted, pAdjusted: Math.min(1, p * family) };
-    return { mean, low, high, p, n, ...adjusted, pGreater: greater, pLess: less };
-  }
-
-  // The ratio of two sums over units, resampled by unit within strata.
-  //
-  // Options are `strata` [unit], `first` [unit] (the ratio where it is true minus the ratio elsewhere, which are
-  // by default the strata), `resamples`, `seed`, `null`, `level` and `family`, as in Python.
-  function clusteredRate(numerators, denominators, options = {}) {
-    const { strata = null, first = null, resamples = RESAMPLES, seed = 0, ...asked } = options;
-    const [top, bottom] = [Array.from(numerators), Array.from(denominators)];
-    const chosen = first === null ? top.map(() => true) : Array.from(first, Boolean);
-    if (!(top.length && top.length === bottom.length && top.length === chosen.length)) {
-      const lengths = `${top.length} numerators, ${bottom.length} denominators, ${chosen.length} first`;
-      refuse(`${lengths}; equal lengths, not 0, are accepted`);
+  // The ratio of two sums over units, resampled by unit within `strata` [unit].
+  function clusteredRate(numerators, denominators, { strata = null, resamples = RESAMPLES, seed = 0, level = LEVEL } = {}) {
+    const [top, bottom] = [numerators, denominators].map((part) => Float64Array.from(part));
+    if (!(top.length && top.length === bottom.length)) {
+      refuse(`${top.length} numerators, ${bottom.length} denominators; equal lengths, not 0, are accepted`);
     }
     if (bottom.some((value) => value < 0)) refuse(`denominators hold ${Math.min(...bottom)}; numbers from 0 are accepted`);
-    const labels = strata === null && first !== null ? chosen : strata;
-    const sides = (first === null ? [true] : [true, false]).map((side) => {
-      const [above, below] = [top, bottom].map((part) => part.map((value, unit) => (chosen[unit] === side ? value : 0)));
-      if (!below.some((value) => value !== 0)) {
-        const what = first === null ? "denominators are all 0" : "first leaves a group without events";
-        refuse(`${what}; at least one event is needed`);
-      }
-      const same = Number.isInteger(below[0]) && below.every((value) => value === below[0]); // so in every resample
-      const [over, under] = resampledMeans(same ? [above] : [above, below], labels, resamples, seed);
-      const draws = over.map((value, resample) => value / (same ? below[0] : under[resample]));
-      return { mean: fsum(above) / fsum(below), draws, holdsEvent: (resample) => same || under[resample] !== 0 };
-    });
-    const kept = (resample) => sides.every((side) => side.holdsEvent(resample));
-    const [mean, draws] = ["mean", "draws"].map((what) => sides.map((side) => side[what]));
-    const differences = sides.length === 1 ? draws[0] : draws[0].map((value, resample) => value - draws[1][resample]);
-    const n = bottom.reduce((count, value) => count + (value !== 0), 0);
-    const own = differences.filter((_, resample) => kept(resample));
-    return estimateOf(sides.length === 1 ? mean[0] : mean[0] - mean[1], own, n, asked);
+    if (!bottom.some((value) => value !== 0)) refuse("denominators are all 0; at least one event is needed");
+    const same = Number.isInteger(bottom[0]) && bottom.every((value) => value === bottom[0]); // so in every resample
+    const [over, under] = resampledMeans(same ? [top] : [top, bottom], strata, resamples, seed);
+    const draws = over.map((value, resample) => value / (same ? bottom[0] : under[resample]));
+    const own = same ? draws : draws.filter((_, resample) => under[resample] !== 0);
+    if (own.length === 0) refuse("no resample holds an event; more resamples are needed");
+    const [low, high] = percentileInterval(own, level);
+    return { mean: fsum(top) / fsum(bottom), low, high, n: bottom.filter((value) => value !== 0).length };
   }
 
   // The mean at each time of tracks [unit * times + time], NaN behind a unit's end, over the units that still
@@ -410,34 +401,6 @@
     return clusteredRate(differences, new Float64Array(differences.length).fill(1), options);
   }
 
-  // The median of all `values` ([unit] of [arm]) but NaN, resampled by unit; options as in `clusteredRate`.
-  function medianBootstrap(values, options = {}) {
-    const { strata = null, resamples = RESAMPLES, seed = 0, ...asked } = options;
-    const units = Array.from(values, (arms) => Array.from(arms).filter((value) => !Number.isNaN(value)));
-    const points = [...new Set(units.flat())].sort((a, b) => a - b);
-    if (points.length === 0) refuse("values are all undefined; at least one value is needed");
-    const histogram = points.map((point) => units.map((arms) => arms.filter((value) => value === point).length));
-    const means = resampledMeans(histogram, strata, resamples, seed);
-    const medianOf = (counts) => {
-      const total = counts.reduce((sum, count) => sum + count, 0);
-      if (!(total > 0)) return undefined;
-      let below = 0;
-      let lower = -1;
-      for (let at = 0; ; at++) {
-        below += counts[at];
-        if (lower < 0 && 2 * below >= total) lower = at;
-        if (2 * below > total) return (points[lower] + points[at]) / 2;
-      }
-    };
-    const medians = [];
-    for (let resample = 0; resample < resamples; resample++) {
-      const median = medianOf(means.map((mean) => rounded(mean[resample] * units.length)));
-      if (median !== undefined) medians.push(median);
-    }
-    const observed = medianOf(histogram.map((column) => column.reduce((sum, count) => sum + count, 0)));
-    return estimateOf(observed, Float64Array.from(medians), units.filter((arms) => arms.length).length, asked);
-  }
-
   // intervals of one mean or share
 
   // The mean of `values` [unit] with its percentile interval.
@@ -449,14 +412,10 @@
     return { value: fsum(values) / n, low, high, n };
   }
 
-  function checkShare(successes, n) {
-    if (Number.isInteger(successes) && Number.isInteger(n) && successes >= 0 && successes <= n && n >= 1) return;
-    refuse(`${successes} successes of ${n}; n from 1 and successes from 0 to n are accepted`);
-  }
-
   // The share successes / n with Wilson's score interval, at the levels whose normal quantile stands above.
   function wilson(successes, n, level = LEVEL) {
-    checkShare(successes, n);
+    const fits = Number.isInteger(successes) && Number.isInteger(n) && successes >= 0 && successes <= n && n >= 1;
+    if (!fits) refuse(`${successes} successes of ${n}; n from 1 and successes from 0 to n are accepted`);
     const z = NORMAL_QUANTILES.get(level) ?? refuse(`level ${level}; one of ${[...NORMAL_QUANTILES.keys()].join(", ")} is accepted`);
     const share = successes / n;
     const centre = (share + (z * z) / (2 * n)) / (1 + (z * z) / n);
@@ -464,78 +423,8 @@
     return { value: share, low: successes === 0 ? 0 : centre - half, high: successes === n ? 1 : centre + half, n };
   }
 
-  // Pr(X <= k) for X ~ Binomial(n, p), by sums outwards from the likeliest count.
-  function shareBelow(k, n, p) {
-    const odds = p / (1 - p);
-    const mode = Math.min(n, Math.floor((n + 1) * p));
-    let below = 0;
-    let above = 0;
-    let term = 1;
-    const add = (count) => {
-      if (count <= k) below += term;
-      else above += term;
-    };
-    for (let count = mode; term > NEGLIGIBLE; count--) {
-      add(count);
-      term *= count / ((n - count + 1) * odds);
-    }
-    term = ((n - mode) / (mode + 1)) * odds;
-    for (let count = mode + 1; term > NEGLIGIBLE; count++) {
-      add(count);
-      term *= ((n - count) / (count + 1)) * odds;
-    }
-    return below / (below + above);
-  }
-
-  // The share p of which k successes or fewer of n have the probability `tail`.
-  function exactEnd(k, n, tail) {
-    let low = k / n;
-    let high = 1;
-    for (;;) {
-      const middle = (low + high) / 2;
-      if (!(low < middle && middle < high)) return high;
-      if (shareBelow(k, n, middle) > tail) low = middle;
-      else high = middle;
-    }
-  }
-
-  // The share successes / n with its exact interval (Clopper and Pearson).
-  function exactInterval(successes, n, level = LEVEL) {
-    checkShare(successes, n);
-    checkLevel(level);
-    const tail = (1 - level) / 2;
-    const low = successes === 0 ? 0 : 1 - exactEnd(n - successes, n, tail);
-    return { value: successes / n, low, high: successes === n ? 1 : exactEnd(successes, n, tail), n };
-  }
-
-  // A whole number over 2**n, rounded once.
-  function overPowerOfTwo(whole, n) {
-    const bits = whole.toString(2).length;
-    const lost = BigInt(Math.max(bits - 53, n - 1074, 0)); // what a Float64 has no place for
-    let kept = whole >> lost;
-    const [rest, one] = [(whole - (kept << lost)) * 2n, 1n << lost];
-    if (rest > one || (rest === one && kept % 2n === 1n)) kept += 1n;
-    return scaled(Number(kept), Number(lost) - n);
-  }
-
-  // The two-sided exact p of the two counts of discordant pairs (McNemar).
-  function mcnemarExact(onlyFirst, onlySecond) {
-    if (![onlyFirst, onlySecond].every((count) => Number.isInteger(count) && count >= 0)) {
-      refuse(`${onlyFirst} and ${onlySecond} discordant pairs; whole numbers from 0 are accepted`);
-    }
-    const n = onlyFirst + onlySecond;
-    let ways = 1n;
-    let total = 1n;
-    for (let k = 0; k < Math.min(onlyFirst, onlySecond); k++) {
-      ways = (ways * BigInt(n - k)) / BigInt(k + 1);
-      total += ways;
-    }
-    return Math.min(1, overPowerOfTwo(2n * total, n));
-  }
-
   const statistics = {
-    RESAMPLES, LEVEL, NORMAL_QUANTILES, fsum, resampleCounts, bootstrapMeans, percentileInterval, estimateOf, clusteredRate,
-    meanTrack, pairedBootstrap, medianBootstrap, meanInterval, wilson, exactInterval, mcnemarExact,
+    RESAMPLES, fsum, resampleCounts, bootstrapMeans, percentileInterval, clusteredRate, meanTrack, pairedBootstrap, meanInterval, wilson,
   };
   globalThis.EnvProbe = Object.assign(globalThis.EnvProbe ?? {}, { statistics });
 })();

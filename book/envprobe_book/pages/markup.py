@@ -72,12 +72,22 @@ def conclude(text: str, when: Any) -> Text:
     Raises:
         ConclusionError: if the condition fails with the book's own values.
     """
-    when = _asked(when)
-    holds, tests = is_so(when), comparisons_of(when)
-    if not holds and os.environ.get(BOOK):
-        raise ConclusionError(f"with the book's own values this is not so: {text}")
+    holds, tests = tested(text, when)
     said = text if holds else f"*Not so with these values:* ~~{text}~~"
     return Text(said if tests is None else followed(said, tests))
+
+
+def tested(text: str, when: Any) -> tuple[bool, list[Any] | None]:
+    """Whether a sentence holds, and the comparisons of live figures by which a page tests it again, if any.
+
+    Raises:
+        ConclusionError: if it does not hold with the book's own values.
+    """
+    when = _asked(when)
+    holds = is_so(when)
+    if not holds and os.environ.get(BOOK):
+        raise ConclusionError(f"with the book's own values this is not so: {text}")
+    return holds, comparisons_of(when)
 
 
 def followed(text: str, tests: list[Any]) -> str:

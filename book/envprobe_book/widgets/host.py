@@ -28,7 +28,7 @@ STYLES = ROOT / "book" / "assets"
 PARTS = {"player": ("shared", "episode", "player")}
 """The files of each front end, in their order."""
 MODULES = tuple(PARTS)
-TOOLS = "SVG", "element", "shape", "say", "KEEPS_KEYS", "OUTLINES", "nameOf"
+TOOLS = "SVG", "element", "shape", "change", "say", "KEEPS_KEYS", "OUTLINES", "nameOf"
 """What classic scripts take of `shared.js`, as `EnvProbe.dom`."""
 
 
