@@ -134,9 +134,9 @@ def test_agents_share_seeds_and_bayes_rule_is_no_worse_than_the_notes_it_is_made
     frame = run_notes("no-probe simple", protocols="paper", seeds="0:60")
     assert frame.groupby("agent")["seed"].nunique().eq(60).all()
     assert frame["protocol"].unique().tolist() == ["paper"]
-    own = frame.query("agent == @TABLE and world == 'tooldag' and policy == 'simple'")["accuracy"]
+    of_tools = (frame["agent"] == TABLE) & (frame["world"] == "tooldag") & (frame["policy"] == "simple")
     plain = simulate(make_condition("tooldag", "simple"), np.arange(60))["accuracy"]
-    assert own.tolist() == plain.tolist()
+    assert frame.loc[of_tools, "accuracy"].tolist() == plain.tolist()
     alone = frame[frame["policy"] == "no-probe"].assign(policy=lambda rows: rows["agent"])
     gains = compare(alone, "bayes", NOTES, resamples=500).set_index("stratum")
     assert gains.loc["procedural", "gain_low"] > 15

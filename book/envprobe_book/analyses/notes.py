@@ -82,7 +82,10 @@ class BayesNotes:
         Raises:
             InputError: for a protocol under which the world moves or shows itself in another way.
         """
-        check_protocol(episodes.condition.protocol)
+        for switch in unlike(protocol := episodes.condition.protocol):
+            own = getattr(protocol, switch)
+            took = f"notes by Bayes' rule take {switch}={NEEDED[switch]}, not {own}"
+            raise InputError(f"protocol {protocol.name!r}: {took}")
         self.world, self.block, self.name = episodes.condition.built, episodes.block, episodes.condition.world
         rules, rows, n = self.world.rules, len(episodes.block), self.world.fields
         self._overlooks = DROP_PROBABILITY if rules.drop > 0 else 0.0
@@ -224,13 +227,14 @@ class BayesNotes:
         table["staleness"][:, :n] = np.where(known, self.since, UNKNOWN_STALENESS)
 
 
-def check_protocol(protocol: Protocol) -> None:
-    """Refuse a protocol under which the filter would not be the world's own."""
-    for switch, value in NEEDED.items():
-        if (own := getattr(protocol, switch)) != value:
-            raise InputError(
-                f"protocol {protocol.name!r}: notes by Bayes' rule take {switch}={value}, not {own}"
-            )
+def unlike(protocol: Protocol) -> list[str]:
+    """The switches by which a protocol's world moves or shows itself otherwise than the filter has it.
+
+    >>> from envprobe_core.protocols import PAPER
+    >>> unlike(PAPER), unlike(turned(PAPER, clock="stands"))
+    ([], ['clock'])
+    """
+    return [switch for switch, value in NEEDED.items() if getattr(protocol, switch) != value]
 
 
 def simulate_bayes(condition: Condition, seeds: Seeds, factor: float = 1.0) -> Columns:
