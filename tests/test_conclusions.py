@@ -2,15 +2,18 @@
 
 A section's cells run with few seeds and without drawing, once as they are and then with numbers that are
 changed on their way in: arms swapped, values shuffled over the rows, or mirrored; numbers of live figures
-change their sign. A condition that no change
-makes false is listed in `REMAIN`, with the reason, or is mended.
+change their sign, and a model's answers to a trial are given to other questions. What is measured without
+luck is measured again with other parameters (`OTHERWISE`). A condition that nothing of this makes false is
+listed in `REMAIN`, with the reason, or is mended.
 """
 
 import json
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,6 +24,7 @@ import envprobe_book
 from envprobe_book.live_figures import Estimate, estimates
 from envprobe_book.pages import markup
 from envprobe_core import experiment, parallel
+from envprobe_core.llm import replays, running
 from envprobe_core.sources import ROOT
 
 SEEDS = "42:54"
@@ -37,9 +41,14 @@ MIRRORED = (*MEASURED[:4], "collapse_onset", "action_onset", "value")
 SECTIONS = (
     "what-we-found", "main-results", "what-the-repository-records", "terms", "over-time", "pareto",
     "what-probes-find", "why-the-numbers", "one-episode", "how-a-section-is-made", "text-and-code",
-    "environments", "voi", "theory", "robustness", "other-settings", "scoreboard",
+    "environments", "voi", "theory", "robustness", "other-settings", "scoreboard", "optimal-bound",
+    "language-model",
 )  # fmt: skip
-"""Not here: `optimal-bound`, which measures states by enumeration, and `language-model`, stored answers."""
+OTHERWISE = {
+    "optimal-bound": ({"probes": 1}, {"steps": 6}),  # which enumerates states
+    "language-model": ({"policies": "simple"},),  # whose estimate counts what policies share
+}
+"""Parameters with which a section is run again, each by itself."""
 REMAIN = {
     ("what-probes-find", "Some of the paper's $p$-values"): "compares numbers that the paper prints",
     ("environments", "**A table that begins correct"): "measured on states of the world, step by step",
@@ -130,7 +139,7 @@ def changed(
     def reading(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
         return lambda *given, **named: change(read(*given, **named))
 
-    def running(*given: object, **named: object) -> pd.DataFrame:
+    def measuring(*given: object, **named: object) -> pd.DataFrame:
         return change(frame_of(*given, **named))
 
     def turned(estimate: Estimate, *given: object) -> estimates.Found:
@@ -139,14 +148,27 @@ def changed(
             return found
         return found | {"value": -found["value"], "low": -found["high"], "high": -found["low"]}
 
+    def replaying(path: Path) -> running.ReplayedRun:
+        run = replay_file(path)
+        return run if run.frame is None else replace(run, frame=change(run.frame))
+
+    def exchanged(path: Path, kind: type) -> tuple[object, dict[bytes, object]]:
+        head, answers = read_answers(path, kind)
+        texts = list(answers.values())
+        turn = len(texts) // 2 if kind is running.Trial and change is not CHANGES[0] else 0
+        return head, dict(zip(answers, texts[turn:] + texts[:turn], strict=True))
+
     frame_of, found_of = experiment.episode_frame, estimates._found
+    replay_file, read_answers = running.replay_file, replays.read_answers
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of means of nothing, where few episodes are left
         patch.setattr(parallel, "map", remembering, raising=False)  # changes come after what episodes do
         patch.setattr(pd, "read_parquet", reading(pd.read_parquet))
         patch.setattr(pd, "read_csv", reading(pd.read_csv))
-        patch.setattr(experiment, "episode_frame", running)
+        patch.setattr(experiment, "episode_frame", measuring)
         patch.setattr(estimates, "_found", turned)
+        patch.setattr(running, "replay_file", replaying)
+        patch.setattr(replays, "read_answers", exchanged)
         patch.setattr(envprobe_book, "conclude", keep, raising=False)
         for name in ("draw", "table"):
             patch.setattr(envprobe_book, name, nothing, raising=False)
@@ -155,9 +177,12 @@ def changed(
 
 
 def conclusions(
-    section: str, change: Callable[[pd.DataFrame], pd.DataFrame], remembering: Remembering
+    section: str,
+    change: Callable[[pd.DataFrame], pd.DataFrame],
+    remembering: Remembering,
+    parameters: Mapping[str, object] = FEW,
 ) -> dict[str, bool]:
-    """Which conclusions of a section hold under a change, by their texts."""
+    """Which conclusions of a section hold under a change and with parameters, by their texts."""
     cells = json.loads((ROOT / "notebooks" / f"{section}.ipynb").read_text(encoding="utf-8"))["cells"]
     found: dict[str, bool] = {}
     space: dict[str, object] = {"display": Nothing()}
@@ -167,7 +192,7 @@ def conclusions(
                 continue
             exec(compile("".join(cell["source"]), f"{section}, cell {cell['id']}", "exec"), space)
             if "parameters" in cell["metadata"].get("tags", ()):
-                space |= {name: value for name, value in FEW.items() if name in space}
+                space |= {name: value for name, value in parameters.items() if name in space}
         plt.close("all")
     return found
 
@@ -177,8 +202,10 @@ def test_every_conclusion_can_be_false(section: str) -> None:
     expected = {start for place, start in REMAIN if place == section}
     left: set[str] | None = None
     remembering = Remembering()
-    for change in CHANGES:
-        held = conclusions(section, change, remembering)
+    again = [(change, FEW) for change in CHANGES]
+    again += [(CHANGES[0], FEW | other) for other in OTHERWISE.get(section, ())]
+    for change, parameters in again:
+        held = conclusions(section, change, remembering, parameters)
         assert held
         true = {text for text, so in held.items() if so}
         left = true if left is None else left & true

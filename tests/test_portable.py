@@ -22,7 +22,6 @@ MYST = {  # what readers of plain Markdown show as raw text, or not at all
 DISPLAY = re.compile(r"^\$\$\n(.*?)\n\$\$$", re.DOTALL | re.MULTILINE)
 TARGET = re.compile(r"\]\((?!https?:)([^)#?]+)")
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
-NOTEBOOKS.remove("robustness")
 
 
 @pytest.fixture

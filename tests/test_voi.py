@@ -43,6 +43,12 @@ def let_pass(setting, block):
     voi.let_pass(setting.world, block[0].task, block[0].evidence)
 
 
+@kernel
+def hear_late(setting, block, field, value, steps):
+    voi.note(block[0].evidence, field, value)
+    voi.grow_old(setting.world, block[0].task, block[0].evidence, field, steps)
+
+
 class Belief:
     """What VoI remembers of one episode that has just begun."""
 
@@ -59,6 +65,10 @@ class Belief:
         """Let the world move."""
         for _ in range(times):
             let_pass(*self.given)
+
+    def hear(self, field, value, late):
+        """Take in an answer of so many steps ago."""
+        hear_late(*self.given, field, value, late)
 
     def miss(self, place):
         """See nothing at a place."""
@@ -112,6 +122,22 @@ def test_the_filter_by_hand():
     assert [mine.right(field, UNKNOWN) for field in range(mine.rules.fields)] == [0.0] * mine.rules.fields
     assert mine.right(lock, 0) == pytest.approx(1 - 0.82)
     assert mine.right(0, 2) == pytest.approx((1 - 0.812) / 5)
+
+
+@pytest.mark.parametrize("late", [1, 2, 4, 8])
+def test_an_answer_that_is_late_is_worth_what_the_filter_would_have_left_of_it(late):
+    """Heard so many steps late, a value has the chance of one that was seen then, and its age."""
+    mine, other = Belief(), Belief()
+    lock = int(mine.rules.objects) + int(np.flatnonzero(mine.task.key_of_door[: mine.rules.doors] != NONE)[0])
+    held = 5  # as a place: there are 5 rooms
+    for field, value in ((lock, 1), (0, 3), (1, held)):
+        mine.see(field, value)
+        other.hear(field, value, late)
+    mine.step(late)
+    for name in ("value", "chance", "since"):
+        assert mine.evidence[name][[lock, 0, 1]].tolist() == other.evidence[name][[lock, 0, 1]].tolist(), name
+    assert other.evidence.chance[1] == 1.0
+    assert (other.evidence.chance[lock] > 0.9**late) == (late > 1)  # it may have changed back
 
 
 def test_what_should_be_in_sight_is_doubted():

@@ -139,27 +139,35 @@ def mean_wait(evidence, kind):
 
 
 @inline
+def one_step_on(chance, leaves, returns):
+    """The chance that a value holds one step later: a change leads away, or by luck back."""
+    back = (1.0 - chance) * (leaves * returns)
+    return chance * (1.0 - leaves) + back
+
+
+@inline
 def let_pass(world, task, evidence):
-    """Let the world move once: a change leads away, or by luck back."""
+    """Let the world move once."""
     for kind in KINDS:
         leaves, returns = hazard(evidence, kind), landing(world, kind)
         for field in fields_of(world, kind):
             value, chance = evidence.value[field], evidence.chance[field]
             if value != UNKNOWN and loose(world, task, kind, field, value):
-                back = (1.0 - chance) * (leaves * returns)
-                evidence.chance[field] = chance * (1.0 - leaves) + back
+                evidence.chance[field] = one_step_on(chance, leaves, returns)
     for field in range(world.fields):
         evidence.since[field] += 1
 
 
 @inline
 def grow_old(world, task, evidence, field, steps):
-    """Let a value that was just noted be of so many steps ago: it may have changed since."""
+    """Let a value just noted be of so many steps ago: the world has moved since, as in `let_pass`."""
     evidence.since[field] = steps
     for kind in KINDS:
         if field in fields_of(world, kind) and loose(world, task, kind, field, evidence.value[field]):
-            for _ in range(steps):  # a power would have to be imported into the page's module
-                evidence.chance[field] *= 1.0 - hazard(evidence, kind)
+            for _ in range(steps):
+                evidence.chance[field] = one_step_on(
+                    evidence.chance[field], hazard(evidence, kind), landing(world, kind)
+                )
 
 
 @inline
