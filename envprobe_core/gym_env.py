@@ -22,10 +22,10 @@ from gymnasium import spaces
 from envprobe_core.engine.records import CERTAIN, FIELDS, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
 from envprobe_core.environment import Observation, SimulatedAgent, make_environment
 from envprobe_core.errors import InputError
-from envprobe_core.worlds import WORLDS
+from envprobe_core.worlds import OF_THE_PAPER
 
 Reward = Literal["success", "accuracy"]
-IDS = {name: f"envprobe/{title.removesuffix('World')}-v0" for name, title in WORLDS.items()}
+IDS = {world.NAME: f"envprobe/{world.TITLE.removesuffix('World')}-v0" for world in OF_THE_PAPER}
 
 
 class ProbingEnv(gymnasium.Env[dict[str, Any], np.int64]):

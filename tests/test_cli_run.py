@@ -222,7 +222,7 @@ def test_what_is_not_ours_is_left_alone(finished, tmp_path, told, name):
 
 
 BAD = {  # what cannot be meant, and how it is named
-    "--world moon": "unknown world 'moon'; accepted: tooldag (ToolDAGWorld or tools",
+    "--world moon": "unknown world 'moon'; accepted: tooldag (tools or ToolDAGWorld",
     "--seeds 1,1": "a seed stands twice",
     "--budget 31": "budget 31 is not in 0..30",
     "--budget 1_0": "--budget': '1_0' is not a whole number",

@@ -52,10 +52,7 @@ OTHERWISE = {
 REMAIN = {
     ("what-probes-find", "Some of the paper's $p$-values"): "compares numbers that the paper prints",
     ("environments", "**A table that begins correct"): "measured on states of the world, step by step",
-    (
-        "environments",
-        "Plans in the spatial worlds",
-    ): "counts the actions of plans, without an episode's scores",
+    ("environments", "Plans in rooms and graphs"): "counts the actions of plans, without an episode's scores",
     (
         "robustness",
         "With our simulated agent, uncertainty",

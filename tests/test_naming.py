@@ -141,7 +141,7 @@ def test_a_page_prints_titles_in_the_books_order_and_leaves_the_frame():
     frame = pd.DataFrame({"policy": "simple", "n": range(6)}, index=index)
     shown = titled_frame(frame)
     assert shown.index.get_level_values("protocol").tolist() == [*TITLES.values()] * 2
-    assert shown.index.get_level_values("world").tolist() == ["ToolDAGWorld"] * 3 + ["GraphNavWorld"] * 3
+    assert shown.index.get_level_values("world").tolist() == ["tools"] * 3 + ["graphs"] * 3
     assert shown["n"].tolist() == [1, 0, 2, 4, 3, 5]
     assert set(shown["policy"]) == {"EnvProbe-Simple"}
     assert frame.index.get_level_values("protocol")[0] == "observed"

@@ -92,7 +92,7 @@ NO_FRAME, WHOLE = "is no frame, as `run` gives", "is not a whole number in 0.."
         (
             run,
             {"worlds": "moon"},
-            "unknown world 'moon'; accepted: tooldag (ToolDAGWorld or tools or tool world), objectstate",
+            "unknown world 'moon'; accepted: tooldag (tools or ToolDAGWorld or tool world), objectstate",
         ),
         *((run, {"worlds": [name]}, f"unknown world {name!r}; accepted") for name in (3, None, ["tooldag"])),
         *((run, {"protocols": [name]}, f"unknown protocol {name!r}; accepted") for name in (3, None, [])),

@@ -18,7 +18,9 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
 import envprobe_core
-from envprobe_book.reproduce.sections import stored_record
+from envprobe_book.pages.figures import titled
+from envprobe_book.reproduce.sections import Parameter, find_sections, stored_record
+from envprobe_core.naming import split_names
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,10 @@ LABELS = {
 """What every section states first, by the parameter that holds it."""
 BINDER = "https://mybinder.org/v2/gh/{place}/{branch}?urlpath=lab/tree/notebooks/{section}.ipynb"
 COLAB = "https://colab.research.google.com/github/{place}/blob/{branch}/notebooks/{section}.ipynb"
+TITLED = ("protocols", "worlds", "world", "policies")
+"""The rules of parameters that hold names which pages have titles for."""
+_UNSET = re.compile(r"-1 ((?:for|to) [^;]+)")  # what a parameter's description says of -1
+_OWNER = re.compile(r"\b(?:its|their) (?=steps)")  # said there of the episodes that it has just named
 _GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?$")
 
 
@@ -74,6 +80,16 @@ class ProvenanceTable(SphinxDirective):
         return [nodes.table("", group)]
 
 
+def said(parameter: Parameter | None, value: Any) -> str:
+    """A parameter's value as the foot states it: names by their titles, and -1 with what it stands for."""
+    if parameter is None:
+        return str(value)
+    if parameter.accepts.partition(",")[0] in TITLED:
+        return ", ".join(titled(name) for name in split_names(value))
+    unset = _UNSET.search(parameter.description) if value == -1 else None
+    return "-1, " + _OWNER.sub("an episode's ", unset[1]) if unset else str(value)
+
+
 def provenance(record: dict[str, Any] | None) -> dict[str, Any]:
     """Return what the foot of a page states, from what its section says of its own making, if it is one.
 
@@ -85,11 +101,13 @@ def provenance(record: dict[str, Any] | None) -> dict[str, Any]:
     if record is None:
         return foot
     values, given = record["parameters"], []
+    declared = find_sections()[record["section"]].parameters
     for name in [name for name in dict.fromkeys((*LABELS, *values)) if name in values]:
-        used, default = str(values[name]), str(record["defaults"][name])
+        used, default = values[name], record["defaults"][name]
         label = LABELS.get(name, name.replace("_", " ").capitalize())
-        foot["rows"].append((label, used, "" if used == default else default))
-        given.append(f"-p {name}={shlex.quote(used)}")
+        stated = [said(declared.get(name), value) for value in (used, default)]
+        foot["rows"].append((label, stated[0], "" if used == default else stated[1]))
+        given.append(f"-p {name}={shlex.quote(str(used))}")
     command = " ".join(["envprobe reproduce", record["section"], *given])
     return foot | {"command": command, "section": record["section"], "engine": record["engine_version"]}
 

@@ -39,16 +39,17 @@ from envprobe_core.worlds import base, graphnav, objectstate, tooldag
 from envprobe_core.worlds.base import World
 
 OF_THE_PAPER = (tooldag, objectstate, graphnav)
-WORLDS: dict[str, str] = {module.NAME: module.TITLE for module in OF_THE_PAPER}
-"""Names and printed titles of the paper's worlds, which experiments run by default."""
+WORLDS: dict[str, str] = {"tooldag": "tools", "objectstate": "rooms", "graphnav": "graphs"}
+"""Names of the paper's worlds, which experiments run by default, and what pages call them."""
 MODULES: dict[str, ModuleType] = {}
 """Every registered world's module by its name, the paper's first."""
-_IN_TEXT = {"tooldag": ("tools", "tool world"), "objectstate": ("rooms",), "graphnav": ("graphs",)}
 
 
 def world_titles() -> dict[str, tuple[str, ...]]:
-    """Names, titles and words in text of the registered worlds, as `naming` takes them."""
-    return {name: (module.TITLE, *_IN_TEXT.get(name, ())) for name, module in MODULES.items()}
+    """Names of the registered worlds with what pages and the paper call them, as `naming` takes them."""
+    titles = {name: (module.TITLE,) for name, module in MODULES.items()}
+    called = {name: (title, *titles[name]) for name, title in WORLDS.items()}
+    return titles | called | {"tooldag": (*called["tooldag"], "tool world")}
 
 
 def find_world(name: str) -> str:

@@ -132,18 +132,18 @@ SPATIAL, EVERYWHERE = ("objectstate", "graphnav"), ("tooldag", "objectstate", "g
 ANSWERS = (  # that the paper leaves open and its extra policies answer: id, statement, worlds, arm, reference
     (
         "information-procedural",
-        "On the tool world EnvProbe-Simple is more accurate than its yoked placebo, which spends "
+        "On tools EnvProbe-Simple is more accurate than its yoked placebo, which spends "
         "the same steps and is told nothing.",
         ("tooldag",), "simple", "yoked",
     ),
     (
         "information-spatial",
-        "On the spatial worlds EnvProbe-Simple is more accurate than its yoked placebo.",
+        "In rooms and graphs EnvProbe-Simple is more accurate than its yoked placebo.",
         SPATIAL, "simple", "yoked",
     ),
     (
         "gain-without-answers",
-        "On the tool world the placebo, which is told nothing, is more accurate than Periodic.",
+        "On tools the placebo, which is told nothing, is more accurate than Periodic.",
         ("tooldag",), "placebo", "periodic",
     ),
     (

@@ -51,7 +51,7 @@
   }
 
   function sentence({ cells, episodes, seconds, differ }) {
-    const ran = `${many(cells, "cell")}, ${many(episodes, "episode")}, ${seconds.toFixed(1)} seconds`;
+    const ran = `${many(cells, "condition")}, ${many(episodes, "episode")}, ${seconds.toFixed(1)} seconds`;
     if (differ === 0) return `${ran}: every digest equals the printed book’s.`;
     return `${ran}: ${many(differ, "digest")} of ${number(cells)} ${differ === 1 ? "differs" : "differ"} from the printed book’s.`;
   }

@@ -78,7 +78,7 @@ def draw(
     groups = list(dict.fromkeys(frame[panels])) if panels else [None]
     parts = [frame[frame[panels] == group] if panels else frame for group in groups]
     down = -(-len(groups) // columns)
-    tallest = max(1.9 if upright else ROW * max(2, len(own)) for own in parts)
+    tallest = max(1.9 if upright else ROW * max(3, len(own)) for own in parts)
     height = down * (tallest + PANEL_EDGE * (0.55 if panels else 0.2)) + 0.55
     figure, axes = canvas(height, rows=down, columns=columns, sharex=True, sharey=upright)
     told = []

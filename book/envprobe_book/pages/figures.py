@@ -133,7 +133,7 @@ POLICY_STYLES: dict[str, Style] = {
 PLAIN = Style(BLUE, "o")
 TERM_COLOURS = {"c": BLUE, "s": AMBER, "u": PURPLE, "d": GREEN}
 WORLD_TITLES = WORLDS
-STRATUM_TITLES = {"procedural": "tool world", "spatial": "spatial worlds", "combined": "all worlds"}
+STRATUM_TITLES = {"procedural": "tools", "spatial": "rooms and graphs", "combined": "all worlds"}
 
 
 def policy_title(name: str) -> str:

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from envprobe_book.pages.figures import STRATUM_TITLES
 from envprobe_core.ledger import ENVIRONMENT
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, in_words
 from envprobe_core.worlds import WORLDS
 
 _TITLES = WORLDS | {name: policy.title for name, policy in POLICIES.items()}
+_STRATUM = "stratum"  # a column of sets of worlds; elsewhere the same words are types of fields
 _ORDER = {name: place for place, name in enumerate(PROTOCOLS)}
 
 
@@ -34,8 +36,8 @@ def titled_frame(frame: pd.DataFrame) -> pd.DataFrame:
     shown.index, shown.columns = _titled_index(shown.index), _titled_index(shown.columns)
     for place in range(shown.shape[1]):
         own = shown.iloc[:, place]
-        if len(own) and all(map(_is_name, own)):
-            shown.isetitem(place, [_title(one) for one in own])
+        if own.dtype == object or own.dtype == "string":
+            shown.isetitem(place, _titled_values(own.name, own.tolist()))
     return shown
 
 
@@ -61,9 +63,15 @@ def _titled_index(index: pd.Index) -> pd.Index:
     if isinstance(index, pd.MultiIndex):
         levels = [_titled_index(index.get_level_values(place)) for place in range(index.nlevels)]
         return pd.MultiIndex.from_arrays(levels, names=index.names)
-    if len(index) and all(map(_is_name, index)):
-        return pd.Index([_title(one) for one in index], name=index.name)
-    return index
+    values = index.tolist()
+    titled = _titled_values(index.name, values) if values else values
+    return index if titled is values else pd.Index(titled, name=index.name)
+
+
+def _titled_values(name: object, values: list[Any]) -> list[Any]:
+    if name == _STRATUM:
+        return [STRATUM_TITLES.get(one, one) for one in values]
+    return [_title(one) for one in values] if all(map(_is_name, values)) else values
 
 
 def _order(index: pd.Index) -> np.ndarray:
