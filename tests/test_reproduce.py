@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from pathlib import Path
 
 import nbformat
 import papermill
@@ -10,7 +11,7 @@ import pytest
 
 from envprobe_book.reproduce import build, execution, sections
 from envprobe_book.reproduce.sections import parse_assignments, plan, read_parameters, resolve
-from envprobe_core.errors import InputError
+from envprobe_core.errors import COMPILING, InputError
 from processes import MARK, call, processes_of
 
 CELL = """\
@@ -322,3 +323,13 @@ def test_a_section_that_an_earlier_release_executed_is_read_as_it_stands(tmp_pat
     (page := tmp_path / "old.ipynb").write_text('{"cells": []}')
     monkeypatch.setattr(build, "stored_record", lambda path: {"section": "old"})
     assert build.frame_of(page) == ['{"cells": []}']
+
+
+def test_no_output_says_that_the_engine_was_compiled_first():
+    """Of what a cell writes to standard error, these lines alone are left out."""
+    said = f"{COMPILING}ToolDAGWorld, once; about 15 seconds\n"
+    streams = [nbformat.v4.new_output("stream", name="stderr", text=text) for text in (said, f"{said}own\n")]
+    cell = nbformat.v4.new_code_cell("run()", outputs=streams)
+    whole = execution.clean(nbformat.v4.new_notebook(cells=[cell]), {}, Path.cwd())
+    (left,) = whole["cells"][0]["outputs"]
+    assert "".join(left["text"]) == "own\n"
