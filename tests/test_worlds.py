@@ -13,7 +13,7 @@ from envprobe_core.engine.numba_support import kernel
 from envprobe_core.engine.records import FIELDS, UNKNOWN
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import HIGH, REGIMES
-from envprobe_core.worlds import WORLDS, World, make_world
+from envprobe_core.worlds import MODULES, WORLDS, World, make_world
 
 SEEDS = np.arange(40)
 EVERY = [(w, r, p) for w in WORLDS for r in REGIMES for p in PROTOCOLS]
@@ -49,7 +49,7 @@ def test_contract(world, regime, protocol):
     built = build(world, regime, protocol)
     instance = instances(built, SEEDS)
     gold, n = try_actions(built, instance, started(instance)).gold[:, 0], built.fields
-    assert (built.name, built.title) == (world, WORLDS[world])
+    assert (built.name, built.title) == (world, MODULES[world].TITLE)
     assert len(set(built.field_names)) == len(built.field_kinds) == len(built.rates) == n <= FIELDS
     assert len(set(built.action_names)) == len(built.action_names) == built.actions
     assert set(built.field_kinds) <= {"procedural", "spatial"}
