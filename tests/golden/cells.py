@@ -1,4 +1,4 @@
-"""The frozen cells: how a row of `conditions.csv` is read, and the one form in which recordings are compared.
+"""The frozen cells: how a row of `cells.csv` is read, and the one form in which recordings are compared.
 
 Canonical form: episode by episode in the order of the row's seeds, part by part in the order below, each part
 as C-order little-endian bytes at full width: [time, field] (belief to confidence), [time] (place), t = 0..H;
