@@ -1,4 +1,4 @@
-"""The worked examples of the core's docstrings are run, and public functions that readers call have one."""
+"""The worked examples of both packages are run, and public functions that readers call have one."""
 
 import doctest
 import inspect
@@ -7,13 +7,15 @@ from importlib import import_module
 
 import pytest
 
+import envprobe_book
 import envprobe_core
 
 CALLED_BY_READERS = ("conditions", "experiment", "comparing", "protocols", "policies", "statistics")
 LEAVES = ("envprobe_core.llm", "envprobe_core.gym_env")  # have extras of their own
 MODULES = sorted(
     found.name
-    for found in pkgutil.walk_packages(envprobe_core.__path__, "envprobe_core.")
+    for package in (envprobe_core, envprobe_book)
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not found.name.startswith(LEAVES)
 )
 

@@ -36,6 +36,7 @@ class Beliefs(NamedTuple):
 def beliefs_of(condition: Condition, seeds: Seeds) -> Beliefs:
     """The beliefs that a condition's agent holds at every step of some episodes.
 
+    >>> from envprobe_core.conditions import make_condition
     >>> found = beliefs_of(make_condition("tooldag", "no-probe"), np.arange(2))
     >>> found.terms.shape[1], len(found.terms) == len(found.wrong)
     (4, True)
@@ -103,6 +104,7 @@ def learned_policy(setting: Condition, seeds: Seeds, gates: Iterable[float] = GA
         seeds: of these episodes; results belong on others.
         gates: thresholds; of equal ones the first is taken.
 
+    >>> from envprobe_core.conditions import make_condition
     >>> policy, gate = learned_policy(make_condition("tooldag", "no-probe"), np.arange(9000, 9004), [1.0])
     >>> policy.title, gate
     ('Learned weights', 1.0)
@@ -117,6 +119,7 @@ def best_gate(policy: Policy, setting: Condition, seeds: Seeds, gates: Sequence[
     Args:
         setting: a condition whose world, regime, protocol, profile and budget are used.
 
+    >>> from envprobe_core.conditions import make_condition
     >>> from envprobe_core.policies import find_policy
     >>> best_gate(find_policy("simple"), make_condition("tooldag", "simple"), np.arange(4), [9.0, 99.0])
     9.0

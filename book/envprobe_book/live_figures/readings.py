@@ -43,7 +43,14 @@ class Quantity(float):
     absolute: bool
 
     def __new__(
-        cls, value: float, figure: str, row: int, part: str, step: int | None, *, absolute: bool = False
+        cls,
+        value: float,
+        figure: str,
+        row: int,
+        part: str,
+        step: int | None = None,
+        *,
+        absolute: bool = False,
     ) -> "Quantity":
         """Keep where the number comes from."""
         made = super().__new__(cls, abs(value) if absolute else value)
@@ -70,7 +77,7 @@ class Quantity(float):
     def said(self, digits: int = 1, *, sign: bool = False) -> str:
         """The number in a sentence, which follows the reader in a page.
 
-        >>> Quantity(-3.04, "gains", 0, "value", None).said()
+        >>> Quantity(-3.04, "gains", 0, "value").said()
         '<span class="live-number" data-number="[&quot;gains&quot;,0,&quot;value&quot;,false]" data-digits="1">−3.0</span>'
         """  # noqa: E501
         where = html.escape(json.dumps(_as_data(self), separators=(",", ":")))
