@@ -39,8 +39,6 @@ SETTING = re.compile(r"\[([^\]]+)\]\(([\w-]+)\.ipynb(\?[^)]*)\)")
 ROLES = {"tab": "numref", "fig": "numref", "eq": "eq", "ex": "ref"}
 ROLES |= dict.fromkeys(("ass", "def", "lem", "pro", "thm", "alg"), "prf:ref")
 """What a page says in place of a link's words, by how its target begins."""
-LINES = 10_000
-"""What MyST-NB adds to the numbers of lines for each cell."""
 
 
 def to_myst(text: str) -> str:
@@ -84,25 +82,7 @@ def read_notebook(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = json.dumps(notebook)
 
 
-def number_lines_by_cell() -> None:
-    """Let MyST-NB number the lines of reStructuredText in a notebook from the beginning of their cell.
-
-    MyST-Parser puts as many empty lines before the text as stand above it, and docutils reads every one: in
-    the thirtieth cell that would be 300,000.
-    """
-    from myst_nb.sphinx_ import SphinxNbRenderer
-
-    render = SphinxNbRenderer.render_restructuredtext
-
-    def render_within_cell(self: SphinxNbRenderer, block: Any) -> None:
-        block.token.map = [line % LINES for line in block.token.map]
-        render(self, block)
-
-    SphinxNbRenderer.render_restructuredtext = render_within_cell
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
-    number_lines_by_cell()
     app.connect("source-read", read_notebook)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
