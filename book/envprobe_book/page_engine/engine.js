@@ -190,7 +190,7 @@
       add: async (world, bytes, described) => {
         machines[world] = new Machine(await WebAssembly.compile(bytes), described);
       },
-      run: (world, task) => machines[world].run(task),
+      run: (tasks) => tasks.map(({ world, task }) => machines[world].run(task)),
     };
   }
 
@@ -203,7 +203,7 @@
           await machines.add(data.world, data.bytes, data.described);
           postMessage({ number: data.number, result: true });
         } else {
-          const result = data.tasks.map(({ world, task }) => machines.run(world, task));
+          const result = machines.run(data.tasks);
           const arrays = result.flatMap(({ columns, logs }) => [...Object.values(columns), ...Object.values(logs ?? {}).map(({ values }) => values)]);
           postMessage({ number: data.number, result }, { transfer: arrays.map((array) => array.buffer) });
         }
@@ -359,7 +359,7 @@
       ask: async (message) => {
         if (message.kind === "world") return machines.add(message.world, message.bytes, message.described);
         await breath();
-        return message.tasks.map(({ world, task }) => machines.run(world, task));
+        return machines.run(message.tasks);
       },
     };
   }
