@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from envprobe_book.page_engine import HERE as ENGINE_FOLDER
-from envprobe_book.pages.figures import PLAIN, POLICY_STYLES, WORLD_TITLES, policy_title
+from envprobe_book.pages.figures import PLAIN, POLICY_STYLES, policy_title
 from envprobe_book.pages.markup import script_json
 from envprobe_book.widgets.host import page_tools
 from envprobe_core.conditions import find_regime
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, in_words
+from envprobe_core.worlds import WORLDS
 
 HERE = Path(__file__).parent
 SCRIPT, STYLE = "page-policy.js", "policy.css"
@@ -62,7 +63,7 @@ class OwnPolicy:
         }
         return {
             "seeds": self.seeds, "heldOut": self.held_out, "protocol": self.protocol, "mark": PLAIN.mark(),
-            "horizon": level.horizon, "budget": level.budget, "worlds": dict(WORLD_TITLES),
+            "horizon": level.horizon, "budget": level.budget, "worlds": dict(WORLDS),
             "protocols": {name: in_words(name) for name in PROTOCOLS},
             "policies": policies, "examples": list(EXAMPLES),
         }  # fmt: skip

@@ -132,7 +132,6 @@ POLICY_STYLES: dict[str, Style] = {
 }
 PLAIN = Style(BLUE, "o")
 TERM_COLOURS = {"c": BLUE, "s": AMBER, "u": PURPLE, "d": GREEN}
-WORLD_TITLES = WORLDS
 STRATUM_TITLES = {"procedural": "tools", "spatial": "rooms and graphs", "combined": "all worlds"}
 
 
@@ -143,7 +142,7 @@ def policy_title(name: str) -> str:
 
 def titled(value: Any) -> str:
     """Write a name as figures show it: a world, a policy, a stratum; anything else as it is."""
-    return (WORLD_TITLES | STRATUM_TITLES).get(value) or in_words(policy_title(str(value)))
+    return (WORLDS | STRATUM_TITLES).get(value) or in_words(policy_title(str(value)))
 
 
 def style_of(value: Any) -> Style:

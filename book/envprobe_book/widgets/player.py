@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from envprobe_book.facts.replay import Witnessed, witness
-from envprobe_book.pages.figures import DARK, POLICY_STYLES, TERM_COLOURS, WORLD_TITLES
+from envprobe_book.pages.figures import DARK, POLICY_STYLES, TERM_COLOURS
 from envprobe_book.pages.markup import listed
 from envprobe_book.pages.timeline import OUTCOMES, SAID, record_run, word
 from envprobe_book.plans import members
@@ -26,7 +26,7 @@ from envprobe_core.naming import find_name
 from envprobe_core.policies import NAMES, POLICIES, Policy
 from envprobe_core.protocols import PROTOCOLS, TITLES, in_words, parse_protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.worlds import World, find_world, make_world
+from envprobe_core.worlds import WORLDS, World, find_world, make_world
 
 PAIR = ("simple", "periodic")
 SAID_OF_PAIRS = {
@@ -89,7 +89,7 @@ def record_pair(
         how = "never" if step is None else "alike" if one == other else "differ"
         told = {"titles": listed(titles), "first": titles[0], "second": titles[1], "one": one, "other": other}
         parting = SAID_OF_PAIRS[how].format(step=step, **told)
-    named = {"world": WORLD_TITLES[world], "policies": listed(dict.fromkeys(titles))}
+    named = {"world": WORLDS[world], "policies": listed(dict.fromkeys(titles))}
     set_up = {"seed": seed, "regime": regime, "profile": profile}
     return {
         "key": f"{world}-{rules.name}-{seed}",
@@ -263,7 +263,7 @@ def lexicon() -> dict[str, Any]:
     """
     frames: list[dict[str, Any]] = []
     frame_of: dict[str, dict[str, int]] = {}
-    for world in WORLD_TITLES:
+    for world in WORLDS:
         for name, regime in REGIMES.items():
             frame = make_frame(make_world(world, regime, PROTOCOLS["paper"]))
             if frame not in frames:
@@ -272,7 +272,7 @@ def lexicon() -> dict[str, Any]:
     told = ("title", "terms", "answered", "replays")
     return {
         "said": SAID | SAID_OF_PAIRS,
-        "worlds": WORLD_TITLES,
+        "worlds": WORLDS,
         "protocols": TITLES,
         "titles": titles(),
         "policies": {
@@ -309,7 +309,7 @@ class Player(Widget):
             "marks": {name: style.mark() for name, style in POLICY_STYLES.items()},
             "lexicon": lexicon(),
             "choices": {  # what the form offers, as (value, text)
-                "world": list(WORLD_TITLES.items()),
+                "world": list(WORLDS.items()),
                 "first": policies,
                 "second": [*policies, ("", "nothing")],
                 "protocol": [(name, in_words(name)) for name in PROTOCOLS],
