@@ -1,6 +1,7 @@
 """The atlas: an even sample, verdicts and targets equal to the reference's, its sensitivity."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -43,6 +44,20 @@ def test_the_sample_is_fixed_and_spread_evenly_in_a_box_that_holds_every_named_p
         others = {name: getattr(profile, name) for name in NO_TABLE | later}
         plain = AgentProfile("")
         assert profile.scribe or others == {name: getattr(plain, name) for name in NO_TABLE | later}
+
+
+def test_an_agent_of_the_wide_box_is_that_of_the_box_with_later_habits():
+    later = [axis.name for axis in atlas.WIDE_BOX[len(atlas.BOX) :]]
+    wide = atlas.sample_profiles(64, atlas.WIDE_BOX)
+    assert all(len({getattr(agent, name) for agent in wide}) > 1 for name in later)
+    plain = {name: getattr(AgentProfile(""), name) for name in later}
+    assert tuple(replace(agent, **plain) for agent in wide) == atlas.sample_profiles(64)
+    points = atlas.coordinates(512, len(atlas.WIDE_BOX))
+    for column in points.T:  # one point in each of 512 slices
+        np.testing.assert_array_equal(np.sort((column * 512).astype(int)), np.arange(512))
+    for pair in combinations(points.T, 2):  # and 32 in each of 16 squares
+        cells = (np.array(pair) * 4).astype(int)
+        assert set(np.bincount(4 * cells[0] + cells[1])) == {32}, pair
 
 
 def test_every_claim_of_the_frame_is_asked_and_none_is_asked_twice():

@@ -36,8 +36,8 @@ from envprobe_core.sources import ROOT
 SEEDS = "42:54"
 FEW = {
     "seeds": SEEDS, "more_seeds": "42:66", "training": "10000:10006", "resamples": 200, "profiles": 16,
-    "seeds_each": 10, "pasts": 8, "futures": 4, "points": 3, "held_out": "10000:10012", "dry_run": 1,
-    "jobs": 1,
+    "seeds_each": 10, "wide_profiles": 16, "pasts": 8, "futures": 4, "points": 3,
+    "held_out": "10000:10012", "dry_run": 1, "jobs": 1,
 }  # fmt: skip
 MEASURED = (
     "accuracy", "accuracy_terminal", "accuracy_slot", "success", "probes", "useful", "collapse_onset",

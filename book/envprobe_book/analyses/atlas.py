@@ -89,19 +89,22 @@ WIDE_BOX: tuple[Axis, ...] = (
     Axis("contrary", 0.0, 1.0, "from confidence as held to confidence turned round"),
     Axis("own_noise", 0, 1, "luck of its own in each arm blurs every pair, so only a quarter", "habit", 0.25),
 )
-"""The box with the habits that came later; the book's atlas is drawn from `BOX`."""
+"""The box with the habits that came later; an agent of it is that of `BOX` of the same number, with them."""
 
 
 def coordinates(count: int, axes: int = len(BOX)) -> Floats:
     """The first points of a scrambled Sobol sequence, [profile, axis] in [0, 1).
 
-    The scramble's seed is fixed, so a larger sample only adds points to a smaller one; a power of
-    two fills the box most evenly.
+    The scramble's seed is fixed, so a larger sample only adds points to a smaller one, and further axes only
+    add columns; a power of two fills the box most evenly.
     """
     from scipy.stats import qmc
 
     sampler = qmc.Sobol(axes, scramble=True, bits=30, rng=np.random.default_rng(20_250_101))
-    return sampler.random_base2(max(count - 1, 0).bit_length())[:count]
+    points = sampler.random_base2(max(count - 1, 0).bit_length())[:count]
+    if axes > len(BOX):  # each axis is scrambled by itself: together they are a scrambled sequence still
+        points[:, : len(BOX)] = coordinates(count)
+    return points
 
 
 def sample_profiles(count: int, box: Sequence[Axis] = BOX) -> tuple[AgentProfile, ...]:
@@ -224,6 +227,7 @@ def load_atlas(
     resamples: int = 1_000,
     jobs: int = 2,
     box: Sequence[Axis] = BOX,
+    claims: Sequence[Claim] | None = None,
 ) -> Atlas:
     """Draw the sample, run it and test every claim; the same arguments give the same verdicts.
 
@@ -232,8 +236,10 @@ def load_atlas(
         protocol: names of protocols, as `conditions.names` splits them.
         jobs: processes; changes nothing but speed.
         box: the behaviours that the agents are drawn from.
+        claims: by default all of the atlas.
     """
-    agents, claims, protocols = sample_profiles(profiles, box), atlas_claims(), find_protocols(protocol)
+    agents, protocols = sample_profiles(profiles, box), find_protocols(protocol)
+    claims = atlas_claims() if claims is None else tuple(claims)
     shape = (len(protocols), profiles, len(claims))
     verdict, support = np.full(shape, NOT_TESTED, object), np.full(shape, np.nan)
     targets = np.full((len(protocols), profiles, len(TARGETS)), np.nan)
