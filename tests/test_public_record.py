@@ -7,6 +7,7 @@ import subprocess
 import pandas as pd
 import pytest
 
+from envprobe_book import compare, run
 from envprobe_book.claims import paper_value
 from envprobe_core.policies import POLICIES
 from envprobe_core.regimes import REGIMES
@@ -77,6 +78,21 @@ def test_only_one_campaign_has_150_pairs_of_judge_and_oracle():
     page = definitions("what-the-repository-records", "registry", cells=pd.read_csv(FOLDER / "registry.csv"))
     assert page.origins(("tooldag", "objectstate", "graphnav"), ("judge", "oracle"), 150) == ["gate A"]
     assert page.origins(("objectstate", "graphnav"), ("judge", "oracle"), 150) == []
+
+
+def test_on_the_seeds_of_gate_a_the_oracle_is_behind_the_judge_as_released_alone():
+    """As an independent check found with other code, but for the last digits that resampling moves."""
+    pairs = compare(run(policies="judge oracle", seeds="42:92"), "oracle", "judge")
+    found = pairs[pairs["stratum"] == "combined"].set_index("protocol")
+    assert set(found["n"]) == {150}
+    released = found.loc["released", ["gain", "gain_low", "gain_high"]].tolist()
+    assert released == pytest.approx([-4.0, -5.0, -3.1], abs=0.1)
+    assert found.loc["observed", "gain"] == pytest.approx(3.2, abs=0.05)
+    assert found.loc["paper", "gain"] == pytest.approx(2.7, abs=0.05)
+    spatial = pairs.set_index(["protocol", "stratum"]).loc[("released", "spatial")]
+    assert (
+        spatial.gain > found.loc["released", "gain"]
+    )  # where the claim was tested before the registry was read
 
 
 def test_agents_that_do_nothing_leave_the_recorded_signature():
