@@ -4,6 +4,7 @@ import functools
 import io
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,10 @@ from envprobe_book.analyses import nondominated, scoreboard
 from envprobe_book.analyses.scoreboard import as_printed, as_records, choose_claims, run_claims
 from envprobe_book.claims import load_claims, paper_items, paper_value, paper_values
 from envprobe_book.claims.judge import NOT_TESTED, VERDICTS
+from envprobe_book.pages.review import PAGES
+from envprobe_book.pages.scoreboard import MEANINGS, show_legend, show_scoreboard
 from envprobe_book.reproduce.sections import find_sections
+from envprobe_core.conditions import make_condition
 from envprobe_core.errors import InputError
 from envprobe_core.experiment import COLUMNS
 from notebook_cells import definitions
@@ -80,7 +84,7 @@ def test_records_are_plain_and_complete_in_csv_json_and_the_command():
     assert {record["paper"] for record in main} == {11.76}
     assert all(record["interval"][0] <= record["ours"] <= record["interval"][1] for record in main)
     assert all((record["interval"] is None) == (record["verdict"] == NOT_TESTED) for record in records)
-    rows = pd.read_csv(io.StringIO(definitions("scoreboard", "3", "5").as_csv(board())))
+    rows = pd.read_csv(io.StringIO(scoreboard.as_csv(board())))
     assert rows["ours"].notna().tolist() == [record["ours"] is not None for record in records]
     assert rows["verdict"].tolist() == [record["verdict"] for record in records]
     assert rows["reason"].notna().all()
@@ -94,8 +98,8 @@ def test_records_are_plain_and_complete_in_csv_json_and_the_command():
 
 
 def test_the_page_shows_every_claim_with_a_sign_and_a_word_and_a_section_that_exists():
-    page = definitions("scoreboard", "3", "5", "6")
-    shown, claims = page.show_scoreboard(board()).html, load_claims()
+    titles = {name: section.title for name, section in find_sections().items()}
+    shown, claims = show_scoreboard(board(), titles).html, load_claims()
     assert shown.count('<th scope="row">') == len(claims)
     marks = re.findall(r'class="verdict verdict-([a-z-]+)">(.)&nbsp;([a-z, ]+)<', shown)
     assert len(marks) == 3 * len(claims)
@@ -105,9 +109,36 @@ def test_the_page_shows_every_claim_with_a_sign_and_a_word_and_a_section_that_ex
     heads = re.findall(r'class="scoreboard-place">.*?<span>(.*?)</span>', shown)
     assert heads == list(dict.fromkeys(heads))
     assert heads[0] == "Abstract"
-    assert set(page.PAGES) == {claim.section for claim in claims}
+    assert set(PAGES) == {claim.section for claim in claims}
     linked = set(re.findall(r'href="([a-z-]+)\.html"', shown))
-    assert linked == set(page.PAGES.values()) <= set(find_sections())
+    assert linked == set(PAGES.values()) <= set(find_sections())
+
+
+def test_the_legend_counts_every_claim_under_every_protocol():
+    shown = show_legend(board()).html
+    assert set(MEANINGS) == set(VERDICTS)
+    counts = list(map(int, re.findall(r'class="scoreboard-count">(\d+)<', shown)))
+    by_protocol = [sum(counts[place::3]) for place in range(3)]
+    assert by_protocol == [len(load_claims())] * 3
+
+
+def test_a_models_replayed_run_stands_beside_the_claims_it_can_answer():
+    claims = choose_claims(["main"])
+    ours = scoreboard.load_scoreboard("main", "observed", seeds="0:12", resamples=100)
+    frame = run_claims(claims, "observed", seeds="0:12").assign(invalid_share=0.25)
+    condition = make_condition("tooldag", "simple")
+    inputs = SimpleNamespace(regime="S2", conditions=[condition], protocols=["observed"])
+    runs = [
+        SimpleNamespace(frame=frame, inputs=inputs, label="a model"),
+        SimpleNamespace(frame=None, inputs=inputs, label="without episodes"),
+    ]
+    both = scoreboard.add_replays(ours, runs, claims, "S2", "paper observed", 100)
+    assert both["protocol"].unique().tolist() == ["observed", "observed: a model"]
+    assert both["claim"].tolist() == [claim.id for claim in claims for _ in range(2)]
+    assert both["verdict"][::2].tolist() == both["verdict"][1::2].tolist()  # it is the same agent
+    head = show_scoreboard(both, dict.fromkeys(PAGES.values(), "a page")).html
+    assert "a model; 25.0% of belief updates invalid" in head
+    assert scoreboard.add_replays(ours, runs, claims, "S3", "observed", 100)["replayed"].sum() == 0
 
 
 def test_pairs_are_joined_by_seed_and_judged_as_the_claim():

@@ -4,9 +4,12 @@ What is run follows from the claims alone: the conditions their arms name, and i
 their measures name.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -38,6 +41,9 @@ from envprobe_core.conditions import (
 from envprobe_core.experiment import run_frame
 from envprobe_core.protocols import PROTOCOLS, in_words
 from envprobe_core.statistics import RESAMPLES
+
+if TYPE_CHECKING:
+    from envprobe_core.llm.running import ReplayedRun
 
 PRIMARY_REGIME = "S2"
 RECORDED = {  # the keys of a plain record, and the columns of `judge` that they hold
@@ -182,6 +188,48 @@ def as_records(board: pd.DataFrame) -> list[dict[str, object]]:
     ]
     columns = {key: ends if key == "interval" else plain[name] for key, name in RECORDED.items()}
     return pd.DataFrame(columns, dtype=object).to_dict("records")
+
+
+def as_csv(board: pd.DataFrame) -> str:
+    """A scoreboard as CSV: what its plain records have, then unit, n and the reason of the verdict."""
+    kept = {name: key for key, name in RECORDED.items() if name}
+    kept |= {"low_adjusted": "interval_low", "high_adjusted": "interval_high"}
+    rows = board[[*kept, "unit", "n", "reason"]].rename(columns=kept)
+    return rows.to_csv(index=False, lineterminator="\n")
+
+
+def add_replays(
+    board: pd.DataFrame,
+    runs: Iterable[ReplayedRun],
+    claims: Sequence[Claim],
+    regime: str,
+    protocols: Names,
+    resamples: int = RESAMPLES,
+) -> pd.DataFrame:
+    """A scoreboard with the verdicts of replayed runs of language models, claim by claim.
+
+    Args:
+        board: as `judge` gives it.
+        runs: those of another regime, and those without episodes, are left out.
+        protocols: of the runs, those to judge.
+
+    Returns:
+        The board with two more columns, `replayed` and `invalid` (the share of the model's updates that could
+        not be used). In a replayed row `protocol` names protocol, model and prompts.
+    """
+    parts = [board.assign(replayed=False, invalid=0.0)]
+    for run in runs:
+        if run.frame is None or run.inputs.regime != regime:
+            continue
+        model = run.inputs.conditions[0].profile.name
+        for name in (each.name for each in find_protocols(protocols)):
+            if name in run.inputs.protocols:
+                found = judge(run.frame, claims, protocols=[name], profile=model, resamples=resamples)
+                invalid = run.frame.loc[run.frame["protocol"] == name, "invalid_share"].mean()
+                parts.append(found.assign(protocol=f"{name}: {run.label}", replayed=True, invalid=invalid))
+    places = {name: place for place, name in enumerate(board["claim"].unique())}
+    joined = pd.concat(parts, ignore_index=True)
+    return joined.sort_values("claim", key=lambda names: names.map(places), kind="stable", ignore_index=True)
 
 
 # rows of the paper's tables, each above what episodes say of the same comparison
