@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from envprobe_book.analyses.calibration import PROTOCOL, REGIME, TARGETS, pool, run_agents
 from envprobe_book.claims import Claim, find_claim, load_claims
@@ -302,3 +303,34 @@ def judge_all(
         verdict.append(np.where(np.isin(found, (NEGLIGIBLE, NO_EFFECT)), INCONCLUSIVE, found))
         support.append(reach.min(axis=0))
     return np.stack(verdict, axis=1), np.stack(support, axis=1)
+
+
+def shares_of(
+    verdict: npt.NDArray[np.object_], claims: Sequence[Claim], protocols: Sequence[str]
+) -> pd.DataFrame:
+    """The percent of agents under which each claim gets each outcome, a row a claim and protocol.
+
+    Args:
+        verdict: [protocol, agent, claim].
+
+    Returns:
+        `section` (`ours` for claims of ours), `claim statement protocol`, `level` (whether it claims that a
+        number comes out as printed), `holds inconclusive reverses`, NaN where most agents cannot be tested.
+    """
+    tested = (verdict != NOT_TESTED).sum(axis=1)
+    counts = np.stack([(verdict == outcome).sum(axis=1) for outcome in OUTCOMES], axis=2)
+    enough = (tested > 0.5 * verdict.shape[1])[..., None]
+    parts = np.where(enough, 100 * counts / np.maximum(tested, 1)[..., None], np.nan)
+    rows = [
+        {
+            "section": OURS if claim.source == OURS else claim.section,
+            "claim": claim.id,
+            "statement": claim.statement,
+            "level": claim.directions == ("equal",),
+            "protocol": name,
+        }
+        | dict(zip(("holds", "inconclusive", "reverses"), parts[row, at], strict=True))
+        for at, claim in enumerate(claims)
+        for row, name in enumerate(protocols)
+    ]
+    return pd.DataFrame(rows)

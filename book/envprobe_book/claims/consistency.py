@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from envprobe_book.claims import PaperValue, paper_values
+from envprobe_book.claims import PaperValue
 
 POOLED = {"combined": ("procedural", "spatial"), "spatial": ("graphnav", "objectstate")}
 """Strata that are pooled, and their parts."""
@@ -40,17 +40,17 @@ Broken = Iterator[Contradiction]
 Cells = dict[str, PaperValue]  # a row of a table: column -> number
 
 
-def find_contradictions(numbers: Sequence[PaperValue] | None = None) -> list[Contradiction]:
-    """All contradictions among printed numbers, by default the paper's, rule by rule.
+def find_contradictions(numbers: Sequence[PaperValue]) -> list[Contradiction]:
+    """All contradictions among printed numbers, rule by rule.
 
-    >>> found = find_contradictions()
+    >>> from envprobe_book.claims import paper_values
+    >>> found = find_contradictions(paper_values())
     >>> found[0].what
     'the difference does not follow from its cells'
     >>> find_contradictions([found[0].value])  # by itself
     []
     """
-    known = paper_values() if numbers is None else numbers
-    return [found for rule in RULES for found in rule(known)]
+    return [found for rule in RULES for found in rule(numbers)]
 
 
 def rows_of(numbers: Sequence[PaperValue]) -> list[Cells]:
