@@ -130,8 +130,10 @@ POLICY_STYLES: dict[str, Style] = {
     "voi-accuracy": Style(ROSE, "^"),
     "voi-success": Style(ROSE, ">"),
 }
-PLAIN = Style(BLUE, "o")
-TERM_COLOURS = {"c": BLUE, "s": AMBER, "u": PURPLE, "d": GREEN}
+PLAIN = Style(INK, "o")
+"""Of what is no policy: hues belong to policies."""
+TERM_TINTS = {"c": 0.85, "s": 0.6, "u": 0.35, "d": 0.15}
+"""How much of the text's colour each of the score's terms has."""
 STRATUM_TITLES = {"procedural": "tools", "spatial": "rooms and graphs", "combined": "all worlds"}
 
 

@@ -734,10 +734,6 @@ function render({ model, el }) {
   const state = model.get("state");
   const inPage = Boolean(model.get("page")); // the address is the page's own, and not JupyterLab's
   const root = element("div", { class: "player" });
-  for (const [term, [light, dark]] of Object.entries(state.inks)) {
-    root.style.setProperty(`--${term}-light`, light);
-    root.style.setProperty(`--${term}-dark`, dark);
-  }
   const words = { outcomes: state.outcomes, collapse: state.collapse };
   const about = element("p", { class: "player-about" });
   const parting = element("p", { class: "player-parting" });

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from envprobe_book.facts.replay import Witnessed, witness
-from envprobe_book.pages.figures import DARK, POLICY_STYLES, TERM_COLOURS
+from envprobe_book.pages.figures import POLICY_STYLES
 from envprobe_book.pages.markup import listed
 from envprobe_book.pages.timeline import OUTCOMES, SAID, record_run, word
 from envprobe_book.plans import members
@@ -305,7 +305,6 @@ class Player(Widget):
             "start": start,
             "outcomes": OUTCOMES,
             "collapse": COLLAPSE,
-            "inks": {term: [colour, DARK[colour]] for term, colour in TERM_COLOURS.items()},
             "marks": {name: style.mark() for name, style in POLICY_STYLES.items()},
             "lexicon": lexicon(),
             "choices": {  # what the form offers, as (value, text)
