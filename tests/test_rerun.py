@@ -6,13 +6,17 @@ import sys
 import numpy as np
 import pytest
 
+from envprobe_book.analyses.atlas import WIDE_BOX, sample_profiles
 from envprobe_book.page_engine import HERE, inline_page_engine
 from envprobe_book.reproduce.reruns import joined, read_ledger, unpacked
 from envprobe_core import run
-from envprobe_core.conditions import make_condition
+from envprobe_core.conditions import Condition, make_condition
 from envprobe_core.engine.batch import EpisodeBatch, simulate
+from envprobe_core.experiment import run_frame
 from envprobe_core.ledger import ENVIRONMENT, condensed
 from envprobe_core.policies import POLICIES, custom_policy, hybrid
+from envprobe_core.protocols import PROTOCOLS
+from envprobe_core.regimes import REGIMES
 from envprobe_core.sources import ROOT
 from envprobe_core.worlds import WORLDS
 
@@ -107,6 +111,17 @@ def test_every_digest_of_a_page_equals_pythons(ledger, show):
         seeds="5:9",
         budgets=3,
         thresholds=0.5,
+    )
+    agents = sample_profiles(8, WIDE_BOX)
+    assert len({agent.own_noise for agent in agents}) == 2
+    run_frame(
+        [
+            Condition(world, POLICIES["simple"], REGIMES["S2"], PROTOCOLS[rule], agent)
+            for world in WORLDS
+            for rule in ("paper", "released")
+            for agent in agents
+        ],
+        np.arange(6),
     )
     record = read_ledger(ledger)
     page = show(record)
