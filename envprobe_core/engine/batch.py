@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from envprobe_core.engine import kernel, records
 from envprobe_core.engine.noise import level16, level32
 from envprobe_core.engine.numba_support import announced
 from envprobe_core.engine.records import NONE, WAIT, new
-from envprobe_core.policies import POLICIES, TERMS
+from envprobe_core.policies import POLICIES, TERMS, Policy
 from envprobe_core.policies.custom import NOBODY, Called, rule_of
+from envprobe_core.protocols import Protocol
+from envprobe_core.regimes import Regime
 from envprobe_core.worlds import MODULES, World, make_world
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values
 
@@ -55,57 +57,101 @@ def kernel_params(condition: Condition, *, scores_all: bool = False, world: Worl
     >>> int(params.policy.budget), float(params.policy.threshold)
     (7, 1.5)
     """
-    protocol, profile, policy = condition.protocol, condition.profile, condition.policy
-    built = make_world(condition.world, condition.regime, protocol) if world is None else world
-    in_loop = {
-        "horizon": condition.regime.horizon,
-        "starts_with_gold": protocol.start == "gold",
-        "delivers": protocol.answer == "delivered",
-        "clock_runs": protocol.clock == "runs",  # the world moves during a probe
-        "stops": protocol.end == "success",
-        "distracts": condition.regime.observation == "distractor",  # an observation holds what does not exist
-        "reported": protocol.structure == "reported",  # c and d are the agent's own
-        "forgets": protocol.memory == "none",  # the belief table does not outlive a step
-        "informs": protocol.useful == "released",  # a probe is useful where the public code says so
-        "scores_all": scores_all,
-        "wrong": level32(int(protocol.wrong) / 100),  # of a delivered answer, to be a wrong value
-        "delay": int(protocol.delay),  # steps by which it comes late
-        "failing": level32(int(protocol.failing) / 100),  # of the simulated agent's call, at a step
+    built = make_world(condition.world, condition.regime, condition.protocol) if world is None else world
+    parts = {
+        "protocol": _loop_record(condition.protocol, condition.regime, scores_all),
+        "habits": _habits_record(condition.profile),
+        "policy": _policy_record(
+            condition.policy,
+            condition.protocol,
+            zlib.crc32(condition.policy.name.encode()) if condition.profile.own_noise else 0,
+            float(built.rates.max()) if condition.policy.given else LEARNED,
+            condition.budget_in_force,
+            float(condition.threshold_in_force),
+        ),
+        "scoring": _scoring_record(condition.protocol, condition.profile),
     }
-    in_force = {
-        "gate": policy.rule._asdict(),  # says when
-        "selector": (policy.selector or policy.rule)._asdict(),  # says which field
-        "has_selector": policy.selector is not None,
-        "answered": policy.answered,
-        "released": protocol.baselines == "released",  # the baselines of the public code
-        "by_report": protocol.oracle == "report",  # the oracles compare what the agent reports
-        "arm": zlib.crc32(policy.name.encode()) if profile.own_noise else 0,
-        "remembers": policy.remembers,
-        "told_rate": float(built.rates.max()) if policy.given else LEARNED,
-        "budget": condition.budget_in_force,
-        "threshold": float(condition.threshold_in_force),
-    }
-    in_scores = {
-        "by_slots": protocol.accuracy == "slots",  # A_H is the public code's mean overlap
-        "lagged": protocol.pairing == "lagged",  # b_(t-1) is scored against g_t
-        "two_below": protocol.onset == "two-below",
-        "values_match": protocol.encoding == "meaning" or profile.writes == "true",
-        "keeps_open": profile.keeps_open or profile.copies_gold,
-        "bare": profile.scribe and not profile.copies_gold,  # no subgoals, no place of what is held
-        "lists_all": profile.lists_all,
-        "two_invalid": protocol.actions == "two-invalid",
-    }
+    return records.record_from({"world": built.record} | parts)
+
+
+# Conditions of a grid share most of their parts, which are records of their own and made once.
+_KEPT = 4096
+
+
+@lru_cache(_KEPT)
+def _loop_record(protocol: Protocol, regime: Regime, scores_all: bool) -> Any:
+    """What a protocol and a regime say to the loop."""
+    return records.record_from(
+        {
+            "horizon": regime.horizon,
+            "starts_with_gold": protocol.start == "gold",
+            "delivers": protocol.answer == "delivered",
+            "clock_runs": protocol.clock == "runs",  # the world moves during a probe
+            "stops": protocol.end == "success",
+            "distracts": regime.observation == "distractor",  # an observation holds what does not exist
+            "reported": protocol.structure == "reported",  # c and d are the agent's own
+            "forgets": protocol.memory == "none",  # the belief table does not outlive a step
+            "informs": protocol.useful == "released",  # a probe is useful where the public code says so
+            "scores_all": scores_all,
+            "wrong": level32(int(protocol.wrong) / 100),  # of a delivered answer, to be a wrong value
+            "delay": int(protocol.delay),  # steps by which it comes late
+            "failing": level32(int(protocol.failing) / 100),  # of the simulated agent's call, at a step
+        }
+    )
+
+
+@lru_cache(_KEPT)
+def _policy_record(
+    policy: Policy, protocol: Protocol, arm: int, told_rate: float, budget: int, threshold: float
+) -> Any:
+    """What a policy is, with what is in force of its budget and threshold."""
+    return records.record_from(
+        {
+            "gate": policy.rule._asdict(),  # says when
+            "selector": (policy.selector or policy.rule)._asdict(),  # says which field
+            "has_selector": policy.selector is not None,
+            "answered": policy.answered,
+            "released": protocol.baselines == "released",  # the baselines of the public code
+            "by_report": protocol.oracle == "report",  # the oracles compare what the agent reports
+            "arm": arm,
+            "remembers": policy.remembers,
+            "told_rate": told_rate,
+            "budget": budget,
+            "threshold": threshold,
+        }
+    )
+
+
+@lru_cache(_KEPT)
+def _scoring_record(protocol: Protocol, profile: AgentProfile) -> Any:
+    """How a protocol scores what an agent writes."""
+    return records.record_from(
+        {
+            "by_slots": protocol.accuracy == "slots",  # A_H is the public code's mean overlap
+            "lagged": protocol.pairing == "lagged",  # b_(t-1) is scored against g_t
+            "two_below": protocol.onset == "two-below",
+            "values_match": protocol.encoding == "meaning" or profile.writes == "true",
+            "keeps_open": profile.keeps_open or profile.copies_gold,
+            "bare": profile.scribe and not profile.copies_gold,  # no subgoals, no place of what is held
+            "lists_all": profile.lists_all,
+            "two_invalid": protocol.actions == "two-invalid",
+        }
+    )
+
+
+@lru_cache(_KEPT)
+def _habits_record(profile: AgentProfile) -> Any:
+    """An agent's habits; of a rate, the level that draws are compared with."""
     habits = {}
     for field in fields(AgentProfile):
         value = getattr(profile, field.name)
         if field.name in STRENGTHS:
             habits[field.name] = float(value)
-        elif isinstance(field.default, float):  # a rate: the level that draws are compared with
+        elif isinstance(field.default, float):
             habits[field.name] = level16(value) if field.name in BY_QUARTERS else level32(value)
         elif isinstance(field.default, int):
             habits[field.name] = value
-    parts = {"protocol": in_loop, "habits": habits, "policy": in_force, "scoring": in_scores}
-    return records.record_from({"world": built.record} | parts)
+    return records.record_from(habits)
 
 
 def room_for_logs(horizon: int, rows: int) -> Any:
