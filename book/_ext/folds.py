@@ -1,12 +1,16 @@
-"""Sphinx extension: sections whose title begins with *More:* are folded, text and cells together.
+"""Sphinx extension: what is folded, and where the fold stands.
 
-A reader opens one by its title, a link or a search that leads into it; print shows all (``reader.js``). The
-take-away that ends a page stands below the folds. In a notebook such a section is a heading as any other.
+Sections whose title begins with *More:* are folded, text and cells together. A reader opens one by its title, a
+link or a search that leads into it; print shows all (``reader.js``). The take-away that ends a page stands below
+the folds. In a notebook such a section is a heading as any other.
+
+The folded code of a cell stands below what it shows: a reader comes for the answer.
 """
 
 from typing import Any
 
 from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
 
 MORE = "More:"
@@ -28,6 +32,19 @@ def fold(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         section.insert(place, nodes.raw("", '<details class="more-fold"><summary>', format="html"))
 
 
+def show_first(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Put what a cell shows before its folded code (event ``doctree-resolved``)."""
+    if app.builder.format != "html":
+        return
+    for cell in list(doctree.findall(nodes.container)):
+        folded = cell[0] if cell.get("nb_element") == "cell_code" and cell.children else None
+        if not isinstance(folded, HideCodeCellNode) or "above-input" not in folded["classes"]:
+            continue
+        folded["prompt_show"], folded["prompt_hide"] = "Show the code", "Hide the code"
+        if cell[-1].get("nb_element") == "cell_code_output":
+            cell.children = [*cell.children[1:], folded]
+
+
 def closes(part: nodes.Node) -> bool:
     """Whether a part of a section holds the take-away of the page."""
     return any(CLOSING in found["classes"] for found in part.findall(nodes.Admonition))
@@ -36,4 +53,5 @@ def closes(part: nodes.Node) -> bool:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.connect("doctree-resolved", fold)
+    app.connect("doctree-resolved", show_first)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

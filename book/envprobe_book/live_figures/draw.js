@@ -21,10 +21,15 @@
 
   const { SVG, element, change, say, KEEPS_KEYS, OUTLINES } = globalThis.EnvProbe.dom;
   const EMPTY = "–", MINUS = "−";
-  const ROW = 24, AXIS = 24, TOP = 6; // pixels
+  const ROW = 24, DENSE = 18, AXIS = 24, TOP = 6; // pixels
+  const MANY = 8; // rows of values, one below the other, past which they are dense
   const LETTER = 6.6; // pixels of a letter of a row's name, about
   const NEAR = 28; // pixels from a mark at which the pointer finds it
-  const NARROW = 230; // pixels of a panel without values in digits
+  const NARROW = 140; // pixels of a panel without values in digits, beside its rows' names
+  const PHONE = 620; // pixels of a figure that is narrow
+  const LEAST = 70; // pixels of the narrowest panel
+  const UP = 36; // pixels for the values of an axis upward
+  const TALL = 400; // pixels of all panels of a figure with several rows of them
   const EVERY = 5; // points of a curve between two markers
   const FULL = 8; // of a plane's value, where its colour is full
   const COLOURS = { ahead: [0, 114, 178], behind: [213, 94, 0] };
@@ -123,25 +128,24 @@
 
   // Rows of values: a dot with its interval, or a bar.
 
-  function drawRows(panel, figure, { rows, ghosts, range, width }) {
+  function drawRows(panel, figure, { rows, ghosts, range, width, place }) {
     const { kind, digits = 2 } = figure;
     const pairs = rows.map((row, i) => [row, ghosts?.[i]]);
     if (kind === "tornado") pairs.sort(([a], [b]) => Math.abs(b.value) - Math.abs(a.value));
-    const longest = Math.max(...rows.map(({ name }) => plain(name).length), 1);
-    const left = Math.min(0.5 * width, longest * LETTER + 10);
-    const right = width >= NARROW ? 48 : 8;
-    const height = pairs.length * ROW + TOP;
+    const left = place.first ? place.left : 0, size = place.down * rows.length > MANY ? DENSE : ROW;
+    const right = width - left >= NARROW ? 48 : 8;
+    const height = pairs.length * size + TOP;
     const x = scale(range, left + 4, width - right);
     const pen = penOn(panel.svg);
-    panel.size(width, height + AXIS);
-    axisAcross(pen, x, ticksOf(range, (width - left - right) / 56), height, TOP);
+    panel.size(width, height + (place.last ? AXIS : 0));
+    axisAcross(pen, x, ticksOf(range, Math.max(2, (width - left - right) / 56)), height, TOP, place.last);
     const zero = figure.line ?? (kind === "forest" ? null : 0);
     if (isNumber(zero) && zero >= range[0] && zero <= range[1]) line(pen, "lp-zero", x(zero), 0, x(zero), height);
     panel.marks = pairs.map(([row, ghost], i) => {
-      const y = TOP + (i + 0.5) * ROW, style = figure.series[row.series];
+      const y = TOP + (i + 0.5) * size, style = figure.series[row.series];
       const most = Math.floor((left - 8) / LETTER);
       const name = plain(row.name), short = name.length > most ? `${name.slice(0, most - 1)}…` : name;
-      pen.draw("text", { class: "lp-name", x: left - 4, y: y + 4, "text-anchor": "end" }, short);
+      if (place.first) pen.draw("text", { class: "lp-name", x: left - 4, y: y + 4, "text-anchor": "end" }, short);
       if (kind === "forest") dot(pen, x, y, row, ghost, style);
       else bar(pen, x, y, row, ghost, style, range);
       if (isNumber(row.printed)) printedAt(pen, x(row.printed), y);
@@ -175,34 +179,35 @@
     if (isNumber(row.low)) line(pen, "lp-whisker", x(row.low), y, x(row.high), y);
   }
 
-  function axisAcross(pen, x, ticks, height, top) {
+  function axisAcross(pen, x, ticks, height, top, named) {
     for (const [value, text] of ticks) {
       line(pen, "lp-grid", x(value), top, x(value), height);
-      pen.draw("text", { class: "lp-tick", x: x(value).toFixed(1), y: height + 15, "text-anchor": "middle" }, text);
+      if (named) pen.draw("text", { class: "lp-tick", x: x(value).toFixed(1), y: height + 15, "text-anchor": "middle" }, text);
     }
   }
 
-  function axisUp(pen, y, ticks, left, right) {
+  function axisUp(pen, y, ticks, left, right, named) {
     for (const [value, text] of ticks) {
       line(pen, "lp-grid", left, y(value), right, y(value));
-      pen.draw("text", { class: "lp-tick", x: left - 4, y: (y(value) + 4).toFixed(1), "text-anchor": "end" }, text);
+      if (named) pen.draw("text", { class: "lp-tick", x: left - 4, y: (y(value) + 4).toFixed(1), "text-anchor": "end" }, text);
     }
   }
 
   // Values over an axis: lines with their bands, or marks with both intervals.
 
-  function frameOf(panel, figure, { range, across, width }) {
-    const height = Math.round(Math.min(300, Math.max(140, (figure.kind === "curves" ? 0.62 : 0.72) * width)));
-    const left = 36, right = 10;
-    panel.size(width, height + AXIS);
+  function frameOf(panel, figure, { range, across, width, place }) {
+    const [least, most] = place.down > 1 ? [100, TALL / place.down] : [140, 300];
+    const left = place.first ? UP : 4, right = 10;
+    const height = Math.round(Math.max(least, Math.min(most, (figure.kind === "curves" ? 0.62 : 0.72) * (width - left + UP))));
+    panel.size(width, height + (place.last ? AXIS : TOP));
     const x = scale(across, left, width - right), y = scale(range, height, TOP);
     const pen = penOn(panel.svg);
-    axisUp(pen, y, ticksOf(range, height / 42), left, width - right);
-    for (const [value, text] of ticksOf(across, (width - left) / 60)) {
+    axisUp(pen, y, ticksOf(range, height / 42), left, width - right, place.first);
+    for (const [value, text] of place.last ? ticksOf(across, Math.max(1, (width - left) / 60)) : []) {
       pen.draw("text", { class: "lp-tick", x: x(value).toFixed(1), y: height + 15, "text-anchor": "middle" }, text);
     }
     if (isNumber(figure.line)) line(pen, "lp-zero lp-dotted", left, y(figure.line), width - right, y(figure.line));
-    return { pen, x, y, left, right: width - right, height };
+    return { pen, x, y, right: width - right };
   }
 
   function pathOf(values, x, y) {
@@ -275,7 +280,8 @@
       if (isNumber(row.printed_x) && isNumber(row.printed_value)) printedAt(pen, x(row.printed_x), y(row.printed_value));
       panel.marks.push({ x: px, y: py, row, text: tell(figure, row, view.ghosts?.[i]) });
     });
-    for (const { x: px, y: py, row } of panel.marks) nameMark(pen, figure, row, px, py, right, taken, panel.marks);
+    const named = view.width < NARROW ? [] : panel.marks; // the legend names them, too
+    for (const { x: px, y: py, row } of named) nameMark(pen, figure, row, px, py, right, taken, panel.marks);
     pen.end();
   }
 
@@ -442,7 +448,6 @@
     sayWithSubscripts(up, upright ? `↑ ${figure.label}` : isPlane ? `↑ ${figure.up ?? ""}` : "");
     sayWithSubscripts(across, upright || isPlane ? `${figure.across} →` : figure.label);
     const panels = element("div", { class: "lp-panels" }), legend = element("div", { class: "lp-legend" });
-    panels.style.setProperty("--lp-columns", figure.columns || 1);
     const numbers = element("ul", { class: "lp-numbers", "aria-label": figure.about });
     const tip = makeTip();
     const head = [title, up].filter((node) => node.childNodes.length);
@@ -482,13 +487,40 @@
       }
     }
 
+    // Panels stand in columns, under one another's axes: what they share is written once, on the left and below.
+    function arrange(groups) {
+      const width = panels.clientWidth, gap = width < PHONE ? 8 : 16, count = groups.length;
+      const names = (group) => JSON.stringify(group.map(({ name }) => name));
+      const shares = upright || (figure.kind !== "tornado" && groups.every((group) => names(group) === names(groups[0])));
+      const longest = Math.max(...groups.flat().map(({ name }) => plain(name).length), 1);
+      let columns = Math.min(figure.columns || 1, count);
+      const own = () => (shares && !upright ? Math.min((columns > 1 ? 0.36 : 0.5) * width, longest * LETTER + 10) : 0);
+      const each = () => (width - (columns - 1) * gap - (upright ? UP : own())) / columns;
+      if (width < PHONE && !shares) columns = 1;
+      while (columns > 1 && each() < LEAST) columns -= 1;
+      const down = Math.ceil(count / columns), full = count % columns === 0;
+      const alone = Math.min(0.5 * (width / columns), longest * LETTER + 10); // where each panel has its own names
+      const left = shares ? own() : alone, first = shares ? each() + (upright ? UP - 4 : own()) : 0;
+      const rest = shares ? (width - first - (columns - 1) * gap) / Math.max(1, columns - 1) : 0;
+      const widths = Array.from({ length: columns }, (_, at) => (shares ? `${(at ? rest : first).toFixed(1)}px` : "minmax(0, 1fr)"));
+      const style = columns > 1 ? widths.join(" ") : "minmax(0, 1fr)";
+      if (panels.style.gridTemplateColumns !== style) panels.style.gridTemplateColumns = style;
+      panels.style.columnGap = `${gap}px`;
+      return groups.map((_, at) => {
+        const row = Math.floor(at / columns);
+        return { left, down, first: !shares || at % columns === 0, last: !shares || row >= down - (full ? 1 : 2) };
+      });
+    }
+
     function draw(rows, ghost, more) {
       const of = (name, all) => all?.filter((row) => (row.panel ?? "") === name);
+      if (panels.clientWidth < 60) return; // out of sight
+      const places = arrange([...made.keys()].map((name) => of(name, rows)));
       const widths = [...made.values()].map(({ root: own }) => Math.round(own.clientWidth)); // before any is drawn: one layout
       for (const [at, [name, panel]] of [...made].entries()) {
         const width = widths[at];
-        if (width < 60) continue; // out of sight
-        const view = { rows: of(name, rows), ghosts: of(name, ghost), range: ranges.value, across: ranges.across, width, ...more };
+        panel.root.style.setProperty("--lp-left", `${!places[at].first ? 0 : upright ? UP : places[at].left}px`);
+        const view = { rows: of(name, rows), ghosts: of(name, ghost), range: ranges.value, across: ranges.across, width, place: places[at], ...more };
         DRAWS[figure.kind](panel, figure, view);
       }
       if (!isPlane) tellAll(rows);

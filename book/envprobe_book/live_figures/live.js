@@ -183,7 +183,7 @@
         const past = await deadZone(searching.signal);
         key = asked;
         const none = past === Infinity || past <= 0;
-        bar.shade(none ? 0 : past, none ? "" : `Up to ${past.toFixed(2)} the gate always opens: the whole budget is spent, whatever the threshold.`);
+        bar.shade(none ? 0 : past, none ? "" : `Up to ${past.toFixed(2)} the gate always opens: nothing changes.`);
       } catch {
         key = ""; // overtaken, or the figures say what is wrong
       }
