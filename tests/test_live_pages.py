@@ -8,6 +8,8 @@ from playwright import sync_api as playwright
 
 from envprobe_book.live_figures import estimates
 from envprobe_book.live_figures.estimates import Estimate
+from envprobe_book.reproduce.sections import find_sections
+from test_pages import WAITS
 
 pytestmark = pytest.mark.browser
 LIVE = (
@@ -198,3 +200,32 @@ def test_the_front_page_opens_on_the_plane(browse, html, width):
     page.mouse.click(picture["x"] + picture["width"] * 0.9, picture["y"] + picture["height"] * 0.2)
     playwright.expect(plane.locator(".live-setting").first).to_have_text(re.compile("1[0-5]"))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+WITHOUT_A_FIGURE = ("language-model",)  # a page of reference: a model's questions and answers
+FIRST_SCREEN = """() => {
+  const seen = (node) => node.getClientRects().length > 0 && !node.closest("details:not([open])");
+  const figures = ".lp-picture, svg.envprobe-figure, .player-world, .review table, .own-policy form";
+  const figure = [...document.querySelectorAll(`.bd-article :is(${figures})`)].find(seen);
+  const told = ".answer-chips, .live-conclusion, h1 ~ p, h1 ~ .cell p";
+  const answer = [...document.querySelectorAll(`.bd-article :is(${told})`)].find(seen);
+  const whole = figure.closest(".lp-panels") ?? figure, bar = document.querySelector("body > .live-bar");
+  const page = { top: scrollY, bottom: bar?.getBoundingClientRect().top ?? innerHeight };
+  const { bottom } = whole.getBoundingClientRect(), { top } = figure.getBoundingClientRect();
+  return { answer: answer.getBoundingClientRect().bottom, top, bottom, page };
+}"""
+"""Where on a page's first screen its answer ends, and its first figure begins and ends."""
+
+
+@pytest.mark.parametrize("name", [name for name in find_sections() if name not in WITHOUT_A_FIGURE])
+def test_answer_and_figure_stand_on_the_first_screen(browse, html, name):
+    """On a desk the whole figure, above the bar; on a phone its top."""
+    for width, height in ((1400, 900), (390, 844)):
+        page = browse(html.as_uri(), f"/executed/{name}.html", viewport={"width": width, "height": height})
+        page.wait_for_function(WAITS)
+        page.wait_for_function(f"({FIRST_SCREEN})().bottom > 0")
+        found = page.evaluate(FIRST_SCREEN)
+        screen = found["page"]["bottom"]
+        assert found["page"]["top"] == 0
+        assert found["answer"] < screen
+        assert found["bottom" if width > height else "top"] < screen, (width, found)

@@ -1,8 +1,8 @@
 """Sphinx extension: what is folded, and where the fold stands.
 
-Sections whose title begins with *More:* are folded, text and cells together. A reader opens one by its title, a
-link or a search that leads into it; print shows all (``reader.js``). The take-away that ends a page stands below
-the folds. In a notebook such a section is a heading as any other.
+Sections whose title begins with *More:* are folded, text and cells together. A reader opens one by its title,
+a link or a search that leads into it; print shows all (``reader.js``). The take-away that ends a page stands
+below the folds. In a notebook such a section is a heading as any other.
 
 The folded code of a cell stands below what it shows: a reader comes for the answer.
 """

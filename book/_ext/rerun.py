@@ -47,8 +47,8 @@ def as_html(sections: list[dict[str, Any]], *, whole: bool = False) -> str:
     runs = button.format("start", "Re-execute this book" if whole else "Run it here", " data-run-here")
     return (
         f'<div class="rerun" data-engine role="group" aria-label="Run {place} here">{title}'
-        f"<p>The engine ran {cells:,} conditions of {place}, {episodes:,} episodes. This page can run them "
-        "again and compare a digest of each with the one that was kept when the book was made.</p>"
+        f"<p>This page can run the {cells:,} conditions of {place} again, {episodes:,} episodes, and compare "
+        "a digest of each with the book's.</p>"
         f"<p>{runs} {button.format('cancel', 'Cancel', '')} {save}</p>"
         '<progress class="rerun-bar" max="1" value="0" aria-label="Episodes that were run" hidden></progress>'
         '<p class="rerun-result" role="status" aria-live="polite"></p><ul class="rerun-faults"></ul>'

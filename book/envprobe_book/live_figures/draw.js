@@ -21,15 +21,15 @@
 
   const { SVG, element, change, say, KEEPS_KEYS, OUTLINES } = globalThis.EnvProbe.dom;
   const EMPTY = "–", MINUS = "−";
-  const ROW = 24, DENSE = 18, AXIS = 24, TOP = 6; // pixels
-  const MANY = 8; // rows of values, one below the other, past which they are dense
+  const ROW = 24, DENSE = 18, DENSEST = 13, AXIS = 24, TOP = 6; // pixels
+  const MANY = 8, MOST = 18; // rows of values, one below the other, past which they are dense
   const LETTER = 6.6; // pixels of a letter of a row's name, about
   const NEAR = 28; // pixels from a mark at which the pointer finds it
   const NARROW = 140; // pixels of a panel without values in digits, beside its rows' names
   const PHONE = 620; // pixels of a figure that is narrow
   const LEAST = 70; // pixels of the narrowest panel
   const UP = 36; // pixels for the values of an axis upward
-  const TALL = 400; // pixels of all panels of a figure with several rows of them
+  const TALL = 300; // pixels of all panels of a figure with several rows of them
   const EVERY = 5; // points of a curve between two markers
   const FULL = 8; // of a plane's value, where its colour is full
   const COLOURS = { ahead: [0, 114, 178], behind: [213, 94, 0] };
@@ -128,11 +128,13 @@
 
   // Rows of values: a dot with its interval, or a bar.
 
+  const sizeOf = (count) => (count > MOST ? DENSEST : count > MANY ? DENSE : ROW);
+
   function drawRows(panel, figure, { rows, ghosts, range, width, place }) {
     const { kind, digits = 2 } = figure;
     const pairs = rows.map((row, i) => [row, ghosts?.[i]]);
     if (kind === "tornado") pairs.sort(([a], [b]) => Math.abs(b.value) - Math.abs(a.value));
-    const left = place.first ? place.left : 0, size = place.down * rows.length > MANY ? DENSE : ROW;
+    const left = place.first ? place.left : 0, size = sizeOf(place.down * rows.length);
     const right = width - left >= NARROW ? 48 : 8;
     const height = pairs.length * size + TOP;
     const x = scale(range, left + 4, width - right);
@@ -196,13 +198,13 @@
   // Values over an axis: lines with their bands, or marks with both intervals.
 
   function frameOf(panel, figure, { range, across, width, place }) {
-    const [least, most] = place.down > 1 ? [100, TALL / place.down] : [140, 300];
+    const [least, most] = place.down > 1 ? [90, TALL / place.down] : [140, 300];
     const left = place.first ? UP : 4, right = 10;
     const height = Math.round(Math.max(least, Math.min(most, (figure.kind === "curves" ? 0.62 : 0.72) * (width - left + UP))));
     panel.size(width, height + (place.last ? AXIS : TOP));
     const x = scale(across, left, width - right), y = scale(range, height, TOP);
     const pen = penOn(panel.svg);
-    axisUp(pen, y, ticksOf(range, height / 42), left, width - right, place.first);
+    axisUp(pen, y, ticksOf(range, height / 32), left, width - right, place.first);
     for (const [value, text] of place.last ? ticksOf(across, Math.max(1, (width - left) / 60)) : []) {
       pen.draw("text", { class: "lp-tick", x: x(value).toFixed(1), y: height + 15, "text-anchor": "middle" }, text);
     }

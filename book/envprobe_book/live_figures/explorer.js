@@ -423,11 +423,14 @@
         }
       });
       const reference = select("Differences from", titles, (value) => bar.move({ reference: value }));
+      const said = element("summary");
       follows.push((moved) => {
         shown.set(listed(moved.policies));
         reference.input.value = moved.reference;
+        say(said, `Policies: ${listed(moved.policies).length}, compared with ${titles[moved.reference]}`);
       });
-      return [group("Policies", ...shown.labels), reference.root];
+      const folded = [group("Policies", ...shown.labels), reference.root];
+      return element("details", { class: "explorer-fold" }, said, ...folded);
     }
 
     function more() {
@@ -489,7 +492,7 @@
       follows.forEach((update) => update(moved));
     }
 
-    root.append(...worldAndProtocol(), ...comparison(), more());
+    root.append(...worldAndProtocol(), comparison(), more());
     const stop = bar.follow(follow);
     follow();
     return stop;
@@ -546,7 +549,7 @@
       }
     }
 
-    root.append(controls, message, link, about, figures);
+    root.append(controls, message, figures, about, link);
     const closing = [openControls(controls, given, refuse), ...figuresOf(given).map((figure) => openFigure(figures, figure, told))];
     closing.push(openTable(root, given, told), openPlane(root, given, told), bar.follow(check));
     state.setting = bar.setting();
