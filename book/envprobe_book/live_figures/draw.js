@@ -517,7 +517,7 @@
     function draw(rows, ghost, more) {
       const of = (name, all) => all?.filter((row) => (row.panel ?? "") === name);
       if (panels.clientWidth < 60) return; // out of sight
-      const places = arrange([...made.keys()].map((name) => of(name, rows)));
+      const places = isPlane ? [{ first: false }] : arrange([...made.keys()].map((name) => of(name, rows)));
       const widths = [...made.values()].map(({ root: own }) => Math.round(own.clientWidth)); // before any is drawn: one layout
       for (const [at, [name, panel]] of [...made].entries()) {
         const width = widths[at];
