@@ -344,7 +344,7 @@
     const { digits = 2 } = figure;
     const own = figure.series[row.series]?.title;
     const name = plain(row.name && row.name !== row.series ? row.name : own ?? row.name ?? "");
-    const both = "x_low" in row || "printed_x" in row ? `${plain(figure.across)} ${said(row.x, row.x_low, row.x_high, digits)}, ${plain(figure.label)} ` : "";
+    const both = isNumber(row.x) ? `${plain(figure.across)} ${said(row.x, row.x_low, row.x_high, digits)}, ${plain(figure.label)} ` : "";
     const parts = [`${name} ${both}${said(row.value, row.low, row.high, digits)}`];
     if (isNumber(row.printed)) parts.push(`printed ${number(row.printed, digits)}`);
     else if (isNumber(row.printed_x)) parts.push(`printed ${number(row.printed_x, digits)}, ${number(row.printed_value, digits)}`);

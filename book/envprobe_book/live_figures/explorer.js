@@ -154,7 +154,7 @@
   // One figure of the explorer. Another choice of policies is another picture; a move updates the one there is.
   function openFigure(root, figure, told) {
     const picture = element("div"), note = element("p", { class: "live-note", role: "status" });
-    const place = element("section", { class: "explorer-figure", "data-figure": figure.name }, picture, note);
+    const place = element("section", { class: "explorer-figure", id: `explorer-${figure.name}`, "data-figure": figure.name }, picture, note);
     root.append(place);
     let plot = null, drawn = "";
 
@@ -571,6 +571,8 @@
     bar.open(given.start, shared({}));
     root.querySelector(".live-static").remove();
     open(root, given);
+    const place = /^#explorer-[\w-]+$/.test(location.hash) ? document.getElementById(location.hash.slice(1)) : null;
+    place?.scrollIntoView({ block: "center" }); // a link to one of the figures, which were not there when it was opened
   }
 
   function show(root, given) {
