@@ -223,6 +223,7 @@ def test_answer_and_figure_stand_on_the_first_screen(browse, html, name):
     for width, height in ((1400, 900), (390, 844)):
         page = browse(html.as_uri(), f"/executed/{name}.html", viewport={"width": width, "height": height})
         page.wait_for_function(WAITS)
+        page.wait_for_function("!document.querySelector('[data-figure=levels]:not(:has(.lp-picture))')")
         page.wait_for_function(f"({FIRST_SCREEN})().bottom > 0")
         found = page.evaluate(FIRST_SCREEN)
         screen = found["page"]["bottom"]
