@@ -207,6 +207,7 @@ FIRST_SCREEN = """() => {
   const seen = (node) => node.getClientRects().length > 0 && !node.closest("details:not([open])");
   const figures = ".lp-picture, svg.envprobe-figure, .player-world, .review table, .own-policy form";
   const figure = [...document.querySelectorAll(`.bd-article :is(${figures})`)].find(seen);
+  if (!figure) return null;
   const told = ".answer-chips, .live-conclusion, h1 ~ p, h1 ~ .cell p";
   const answer = [...document.querySelectorAll(`.bd-article :is(${told})`)].find(seen);
   const whole = figure.closest(".lp-panels") ?? figure, bar = document.querySelector("body > .live-bar");
@@ -224,7 +225,7 @@ def test_answer_and_figure_stand_on_the_first_screen(browse, html, name):
         page = browse(html.as_uri(), f"/executed/{name}.html", viewport={"width": width, "height": height})
         page.wait_for_function(WAITS)
         page.wait_for_function("!document.querySelector('[data-figure=levels]:not(:has(.lp-picture))')")
-        page.wait_for_function(f"({FIRST_SCREEN})().bottom > 0")
+        page.wait_for_function(f"({FIRST_SCREEN})()?.bottom > 0")
         found = page.evaluate(FIRST_SCREEN)
         screen = found["page"]["bottom"]
         assert found["page"]["top"] == 0
