@@ -205,7 +205,7 @@ def test_the_front_page_opens_on_the_plane(browse, html, width):
 WITHOUT_A_FIGURE = ("language-model",)  # a page of reference: a model's questions and answers
 FIRST_SCREEN = """() => {
   const seen = (node) => node.getClientRects().length > 0 && !node.closest("details:not([open])");
-  const figures = ".lp-picture, svg.envprobe-figure, .player-world, .review table, .own-policy form";
+  const figures = ".lp-picture, svg.envprobe-figure, .player-scene, .review table, .own-policy form";
   const figure = [...document.querySelectorAll(`.bd-article :is(${figures})`)].find(seen);
   if (!figure) return null;
   const told = ".answer-chips, .live-conclusion, h1 ~ p, h1 ~ .cell p";
