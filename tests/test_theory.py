@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from envprobe_book import run
-from envprobe_book.analyses import repairs
+from envprobe_book.analyses import repair_sets, repairs, self_reports
 from envprobe_book.facts import effective_actions, fact
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import simulate_logged
@@ -17,9 +17,9 @@ from envprobe_core.engine.kernel import STALENESS_TERM, UNCERTAINTY_TERM
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.worlds import WORLDS
-from notebook_cells import definitions
+from in_sight import run_cell
 
-PAGE = definitions("theory", "helpers", "3", "sets", "repairs", "assumption", resamples=100)
+PAGE = run_cell("theory", "3", np=np)  # the statements, as the page shows them
 SLACK, TOLERANCE = 1e-9, 1e-12
 rng_seeds = st.integers(0, 2**32 - 1)
 
@@ -34,7 +34,7 @@ def fork(world="tooldag", regime="R1", protocol="paper", profile="typical", shar
 @given(rng_seeds, st.integers(1, 5), st.data())
 def test_repairs_keep_their_bound(seed, items, data):
     """Lemma 5.3 for one type, and the accuracy of Theorem 5.8 for two, on weighted coverage functions."""
-    parts, sets = [], PAGE.subsets(items)
+    parts, sets = [], repair_sets.subsets(items)
     for generator in map(np.random.default_rng, (seed, seed + 1)):
         covers = generator.random((items, 7)) < generator.uniform(0.1, 0.8)
         values = ((sets[:, :, None] & covers).any(axis=1) * generator.exponential(size=7)).sum(axis=1)
@@ -95,7 +95,8 @@ def test_differences_agree_with_the_definition(seed, items):
     values = np.random.default_rng(seed).normal(size=1 << items)
     nested = [(s, r) for s in range(1 << items) for r in range(1 << items) if s & r == s]
     monotone, submodular = (
-        bool((PAGE.differences(values, name)[1] >= -TOLERANCE).all()) for name in ("monotone", "submodular")
+        bool((repair_sets.differences(values, name)[1] >= -TOLERANCE).all())
+        for name in ("monotone", "submodular")
     )
     assert monotone == all(values[s] <= values[r] + TOLERANCE for s, r in nested)
     assert submodular == all(
@@ -163,30 +164,58 @@ def test_scores_rank_as_the_engine_scores():
 
 def test_least_ratio_by_hand_and_choosing_apart_from_valuing_does_not_flatter():
     top, bottom = np.array([[1.0, 2.0], [1.0, 2.0]]), np.full((2, 2), 2.0)
-    assert PAGE.least_ratio(top, bottom) == (0.5, 0.5, 0.5, 2)
-    assert math.isnan(PAGE.least_ratio(top, np.zeros((2, 2))).value)
+    assert repair_sets.least_ratio(top, bottom, 100) == (0.5, 0.5, 0.5, 2)
+    assert math.isnan(repair_sets.least_ratio(top, np.zeros((2, 2)), 100).value)
     noise = np.random.default_rng(0).normal(size=(4000, 20, 2))  # the chosen best is worth nothing
-    assert abs(np.mean([PAGE.best_of_halves(part) for part in noise])) < 0.03
+    assert abs(np.mean([repair_sets.best_of_halves(part) for part in noise])) < 0.03
     assert noise.mean(axis=2).max(axis=1).mean() > 1.0
 
 
 def test_an_oracle_that_repairs_all_that_is_wrong_reaches_the_whole_gain():
-    realized, _, total = PAGE.play_quality(fork(), "procedural", np.arange(10), futures=4, depth=15)
+    realized, _, total = repair_sets.play_quality(fork(), "procedural", np.arange(10), futures=4, depth=15)
     np.testing.assert_allclose(total["oracle"], total["oracle-tw"], atol=1e-12)
     np.testing.assert_allclose(realized["oracle"].sum(axis=1), total["oracle"], atol=1e-12)
     still = fork(profile="perfect", share=0.0)  # at step 0 the table is right: nothing to gain, no quality
-    realized, best, _ = PAGE.play_quality(still, "procedural", np.arange(12), futures=2)
+    realized, best, _ = repair_sets.play_quality(still, "procedural", np.arange(12), futures=2)
     for score in repairs.SCORES:
         assert not realized[score].any()
-        assert math.isnan(PAGE.least_ratio(realized[score], best[score]).value)
+        assert math.isnan(repair_sets.least_ratio(realized[score], best[score], 100).value)
 
 
 def test_single_gains_are_the_first_floor_of_the_lattice():
     past, gain, _ = repairs.play_singles(fork(), np.arange(20))
     row = int(np.flatnonzero((past.wrong.sum(axis=1) >= 2) & (past.wrong.sum(axis=1) <= 6))[0])
-    ((_, wrong, accuracy),) = PAGE.play_subsets(fork(), past, "procedural", np.array([row]), 8)
-    gained = PAGE.Repairs(wrong, PAGE.in_halves(accuracy.T)).gains(0).mean(axis=1)
+    ((_, wrong, accuracy),) = repair_sets.play_subsets(fork(), past, "procedural", np.array([row]), 8)
+    gained = repair_sets.Repairs(wrong, repair_sets.in_halves(accuracy.T)).gains(0).mean(axis=1)
     assert gained == pytest.approx(gain[row, wrong], abs=1e-12)
+
+
+def test_a_report_that_says_nothing_adds_nothing_and_one_that_tells_adds_what_it_tells():
+    """Two fields, one of which gains; which one is told by u alone."""
+    told = np.random.default_rng(0).random(400) < 0.5
+    same, u = np.full((400, 2), 0.5), np.where(np.stack([told, ~told], axis=1), 0.3, 0.0)
+    gain = np.where(np.stack([told, ~told], axis=1), 1.0, 0.0)
+    past = repairs.Past(np.arange(400), gain > 0, {"c": same, "d": same, "s": same, "u": u}, same)
+    found = self_reports.self_report(past, np.arange(2), gain, resamples=100)
+    assert (found["bins"], found["epsilon"], found["epsilon_split"]) == pytest.approx((2, 0.5, 0.5), abs=0.05)
+    assert found["both"] == 1
+    assert found["advantage"] == pytest.approx(found["both"] - found["structural"])
+    silent = past._replace(terms=past.terms | {"u": same})
+    found = self_reports.self_report(silent, np.arange(2), gain, resamples=100)
+    assert (found["bins"], found["epsilon"]) == (1, 0)
+    assert [found[f"advantage{end}"] for end in ("", "_low", "_high")] == [0, 0, 0]
+
+
+def test_a_counterexample_tried_again_keeps_its_sets_and_says_whether_it_stands():
+    past = repairs.look(fork(), np.arange(20))
+    row = int(np.flatnonzero(past.wrong.sum(axis=1) >= 2)[0])
+    wrong = np.flatnonzero(past.wrong[row])
+    again = repair_sets.try_again(fork(), "procedural", past, row, wrong, 0, 2, 0)
+    names = fork().world.field_names
+    assert (again["seed"], again["smaller"]) == (past.seeds[row], "∅")
+    assert (again["added"], again["item"]) == (names[wrong[1]], names[wrong[0]])
+    assert again["value_low"] <= again["value"] <= again["value_high"]
+    assert (again["stands"] == "yes") == (again["value_high"] < 0)
 
 
 # facts of episodes
