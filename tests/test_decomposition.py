@@ -10,20 +10,49 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envprobe_book import conclude
+from envprobe_book.analyses.decomposition import (
+    ALL,
+    FACTORS,
+    INFORMATION,
+    MEMORY,
+    METRIC,
+    SELECTION,
+    SPLIT,
+    TIME,
+    TIMING,
+    Arms,
+    arm,
+    by_cell,
+    context,
+    interactions,
+    own_level,
+    split_gains,
+)
+from envprobe_book.analyses.departures import GROUPS, TURNED, between, scheduled_accuracy, turn, turned_alone
+from envprobe_core import run
 from envprobe_core.conditions import Condition, make_condition
 from envprobe_core.experiment import run_conditions
 from envprobe_core.policies import POLICIES, hybrid
-from envprobe_core.protocols import PROTOCOLS
-from notebook_cells import definitions
+from envprobe_core.protocols import PROTOCOLS, SWITCHES, parse_protocol
+from in_sight import run_cell
 
-PAGE = definitions("text-and-code", "3", "answer", "shapley", "23", "arms", "33")
+SHAPLEY = run_cell("text-and-code", "shapley", np=np, v=[0, 1, 2, 3]).shapley  # as the page shows it
 
 
 @pytest.fixture(scope="module")
-def page():
-    few = {"protocol": "paper released", "regime": "S1", "seeds": "0:14", "resamples": 200}
-    conditions = ("3", "answer", "shapley", "16", "23", "arms", "25")
-    return definitions("text-and-code", *conditions, whole=["3", "25"], **few)
+def arms():
+    """All arms of three policies on few episodes."""
+    coalitions = range(ALL + 1)
+    policies = {own: [arm(own, s) for s in coalitions] for own in ("periodic", "simple", "cd")}
+    policies["no-probe"] = [POLICIES["no-probe"]] * len(coalitions)
+    contexts = {name: [context(name, s) for s in coalitions] for name in ("paper", "released")}
+    played = run(
+        policies={one.name: one for own in policies.values() for one in own}.values(),
+        regimes="S1",
+        protocols=dict.fromkeys(one for own in contexts.values() for one in own),
+        seeds="0:14",
+    )
+    return Arms(policies, contexts, *by_cell(played))
 
 
 # Shapley values
@@ -47,7 +76,7 @@ def test_shapley_values_are_means_over_all_orders_of_arrival_and_add_up(game):
         for k, player in enumerate(order):
             there = sum(1 << other for other in order[:k])
             naive[player] += game[there | 1 << player] - game[there]
-    shares = PAGE.shapley(game)
+    shares = SHAPLEY(game)
     np.testing.assert_allclose(shares, naive / factorial(players), atol=1e-9)
     assert shares.sum() == pytest.approx(game[-1] - game[0], abs=1e-9)
 
@@ -62,7 +91,7 @@ def test_interactions_are_second_differences_weighed_over_the_others(game):
             one, other = 1 << i, 1 << j
             total += weight * (game[rest | one | other] - game[rest | one] - game[rest | other] + game[rest])
         naive.append(total)
-    np.testing.assert_allclose(PAGE.interactions(game), naive, atol=1e-9)
+    np.testing.assert_allclose(interactions(game, SHAPLEY), naive, atol=1e-9)
 
 
 # hybrids
@@ -70,7 +99,7 @@ def test_interactions_are_second_differences_weighed_over_the_others(game):
 
 @pytest.mark.parametrize("protocol", ["observed", "released"])
 def test_a_policy_crossed_with_itself_is_the_policy(protocol):
-    for own in map(POLICIES.get, PAGE.SPLIT):
+    for own in map(POLICIES.get, SPLIT):
         pair = [
             Condition("objectstate", one, protocol=PROTOCOLS[protocol]) for one in (own, hybrid(own, own))
         ]
@@ -81,8 +110,8 @@ def test_a_policy_crossed_with_itself_is_the_policy(protocol):
 @pytest.mark.parametrize("protocol", ["paper", "released"])
 def test_without_answers_the_field_leaves_no_trace(protocol):
     """Why arms without answers are run once whatever selects the field."""
-    rules = PAGE.parse_protocol(PAGE.context(protocol, 0))
-    for name in PAGE.SPLIT[1:]:
+    rules = parse_protocol(context(protocol, 0))
+    for name in SPLIT[1:]:
         for gate in (name, "periodic"):
             arms = [hybrid(POLICIES[gate], POLICIES[own], answered=False) for own in (name, "periodic")]
             columns = run_conditions(
@@ -97,26 +126,70 @@ def test_without_answers_the_field_leaves_no_trace(protocol):
 
 
 def test_own_levels():
-    own = PAGE.SELECTION | PAGE.TIMING
-    assert PAGE.own_level("paper") == own | PAGE.INFORMATION | PAGE.MEMORY
-    assert PAGE.own_level("released") == own | PAGE.TIME | PAGE.METRIC
-    assert PAGE.own_level("released:answer=delivered,memory=kept") == PAGE.ALL
+    own = SELECTION | TIMING
+    assert own_level("paper") == own | INFORMATION | MEMORY
+    assert own_level("released") == own | TIME | METRIC
+    assert own_level("released:answer=delivered,memory=kept") == ALL
 
 
 @pytest.mark.parametrize("protocol", ["paper", "released"])
 @pytest.mark.parametrize("reference", ["periodic", "no-probe"])
-def test_the_gain_that_is_split_is_the_plain_one_and_its_parts_add_up(page, protocol, reference):
+def test_the_gain_that_is_split_is_the_plain_one_and_its_parts_add_up(arms, protocol, reference):
     for world, policy in (("tooldag", "simple"), ("graphnav", "simple"), ("objectstate", "cd")):
         conditions = [make_condition(world, name, "S1", PROTOCOLS[protocol]) for name in (policy, reference)]
         accuracy = 100 * run_conditions(conditions, np.arange(14))["accuracy"].reshape(2, -1)
-        game = page.gains(protocol, world, policy, reference)
-        np.testing.assert_array_equal(game[:, page.own_level(protocol)], accuracy[0] - accuracy[1])
+        game = arms.gains(protocol, world, policy, reference)
+        np.testing.assert_array_equal(game[:, own_level(protocol)], accuracy[0] - accuracy[1])
     for whole in (False, True):
-        split = page.split_gains(reference, ["simple", "cd"], whole)
+        split = split_gains(arms, reference, ["simple", "cd"], SHAPLEY, 200, whole)
         wide = split.pivot(index=["protocol", "world", "policy"], columns="part", values="value")
         assert ("start" in wide) == (reference == "no-probe")
         np.testing.assert_allclose(wide.drop(columns="gain").sum(axis=1), wide["gain"], atol=1e-9)
-        assert set(page.FACTORS) <= set(wide)
+        assert set(FACTORS) <= set(wide)
+
+
+# switches
+
+
+def test_groups_hold_every_switch_that_is_turned_once_and_lead_from_text_to_code():
+    assert sorted(switch for group in GROUPS.values() for switch in group) == sorted(TURNED)
+    assert set(TURNED) < set(SWITCHES)
+    last = 2 ** len(GROUPS) - 1
+    assert (between("paper", "released", 0), between("paper", "released", last)) == (
+        "paper",
+        turn("paper", *TURNED),
+    )
+    rules, released = parse_protocol(between("paper", "released", last)), PROTOCOLS["released"]
+    assert all(getattr(rules, switch) == getattr(released, switch) for switch in TURNED)
+
+
+def test_a_switch_turned_alone_moves_a_headline_by_the_difference_of_its_means():
+    protocols = ["paper", *(turn("paper", switch) for switch in TURNED)]
+    episodes = run("tooldag", "periodic simple", "S1", protocols, seeds="0:12")
+    headlines = {"main-procedural": ("Simple − Periodic, tools", "points"), "pcw-canonical": ("c", "points")}
+    found = turned_alone(episodes, headlines, ["paper"], "S1", 200).set_index(["claim", "turned"])
+    assert found.loc["pcw-canonical", ["value", "shift"]].isna().all(axis=None)  # of worlds that were not run
+    gain = episodes.pivot_table("accuracy", "protocol", "policy").pipe(
+        lambda own: own["simple"] - own["periodic"]
+    )
+    own = found.loc["main-procedural"]
+    assert len(own) == len(protocols)
+    for turned, row in own.iterrows():
+        name = turn("paper", turned.partition("=")[0]) if turned else "paper"
+        assert row["value"] == pytest.approx(100 * gain[name])
+        assert row["shift"] == pytest.approx(100 * (gain[name] - gain["paper"]), abs=1e-9)
+        assert row["shift_low"] <= row["shift"] <= row["shift_high"]
+
+
+def test_the_schedule_that_begins_where_periodic_does_is_periodic():
+    condition = make_condition("graphnav", "periodic")
+    period = condition.regime.horizon // condition.budget_in_force
+    own = run_conditions([condition], np.arange(20))["accuracy"]
+    np.testing.assert_array_equal(scheduled_accuracy(condition, np.arange(20), period - 1, period), own)
+    assert (scheduled_accuracy(condition, np.arange(20), 0, period) != own).any()
+
+
+# conclusions
 
 
 def test_nothing_is_concluded_of_protocols_that_were_not_run():
@@ -128,7 +201,5 @@ def test_nothing_is_concluded_of_protocols_that_were_not_run():
     given = dict.fromkeys(("way", "crossed", "splits", "answers", "unanswered", "phases"), rows)
     given |= {"way": rows.assign(part="scoring"), "splits": rows.assign(part="information")}
     given |= {"first": "observed", "last": "released", "GROUPS": ["scoring"], "conclude": conclude}
-    definitions(
-        "text-and-code", "41", whole=["41"], take_away=lambda paper, found, on: said.extend(found), **given
-    )
+    run_cell("text-and-code", "41", take_away=lambda paper, found, on: said.extend(found), **given)
     assert ["~~" in one.markdown for one in said] == [True, False, True, False, True, False]

@@ -158,6 +158,20 @@ def bracket(low: float | None, high: float | None, digits: int = 2) -> str:
     return f"[{number(low, digits)},{FIXED}{number(high, digits)}]"
 
 
+def change(value: float, low: float, high: float) -> str:
+    r"""A change with its interval: bold where that leaves 0 out, a plain 0 where nothing moved.
+
+    >>> change(1.5, 0.25, 3.0), change(0.0, 0.0, 0.0)
+    ('**+1.50** [0.25,\xa03.00]', '0')
+    """
+    if math.isnan(value):
+        return EMPTY
+    if low == high == 0:
+        return "0"
+    text = f"**{signed(value)}**" if low > 0 or high < 0 else signed(value)
+    return f"{text} {bracket(low, high)}"
+
+
 def p_value(p: float | None) -> str:
     """Write a p-value with three decimals; what is smaller as < .001."""
     if p is None or math.isnan(p):
