@@ -17,7 +17,9 @@ from envprobe_book.analyses.small_worlds import (
     frontier,
     grow,
     leaves,
+    loaded_at_end,
     random_policy,
+    reached_under,
     solve,
     worth,
 )
@@ -28,7 +30,6 @@ from envprobe_core.errors import InputError
 from envprobe_core.experiment import run_conditions
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import OBSERVED, PAPER, RELEASED
-from notebook_cells import definitions
 from strategies import conditions, seeds
 
 DRAWN = tuple(name for name in POLICIES if name not in ("random", "yoked"))
@@ -121,7 +122,6 @@ def test_the_optimum_is_that_of_exhaustive_search(protocol, density, horizon, bu
 @given(small_worlds, st.floats(0, 1))
 def test_the_best_policies_have_the_means_they_promise_and_serve_every_weight(small, weight):
     tree = grow(small)
-    reached_under = definitions("optimal-bound", "boards").reached_under
     corners = frontier(tree)
     for corner in corners:
         best = pytest.approx((corner.accuracy, corner.success), abs=1e-10)
@@ -129,6 +129,20 @@ def test_the_best_policies_have_the_means_they_promise_and_serve_every_weight(sm
         assert (last @ tree.accuracy, last @ tree.success) == best
     of_corners = max(worth(weight, (corner.accuracy, corner.success)) for corner in corners)
     assert solve(tree, weight).worth == pytest.approx(of_corners, abs=1e-9)
+
+
+def test_under_no_probes_the_loaded_tools_are_those_of_every_script():
+    """A chain of three, one action a step: each call loads a tool unless what it needs has unloaded."""
+    small = SmallWorld(0, 2, 4, 0, PAPER)
+    tree = grow(small)
+    only = solve(tree, 0.5)
+    chances = reached_under(tree, only)
+    assert [chance.sum() for chance in chances] == pytest.approx([1] * 5)
+    episodes = small.episodes(POLICIES["no-probe"], np.arange(8000))
+    walk(episodes, episodes.decide)
+    loaded = np.bitwise_count(episodes.block.state.loaded)
+    error = loaded.std() / len(loaded) ** 0.5
+    assert loaded_at_end(tree, only) == pytest.approx(loaded.mean(), abs=4 * error)
 
 
 @pytest.mark.parametrize("name", ["random", "simple", "voi-accuracy", "oracle-tw"])
@@ -188,10 +202,11 @@ def test_no_policy_succeeds_where_none_can(condition, some):
 
 def test_the_ceiling_of_accuracy_by_hand():
     """S2 rooms: 23 fields; two boxes and one idle goal at risk; of three keyed doors at most two in sight."""
-    accuracy_ceiling = definitions("optimal-bound", "boards", "ceilings").accuracy_ceiling
     profile = replace(PROFILES["perfect"], name="x", slip=0.1)
-    found = accuracy_ceiling(Condition("objectstate", POLICIES["no-probe"], profile=profile), np.arange(30))
+    found = ceilings.accuracy_ceiling(
+        Condition("objectstate", POLICIES["no-probe"], profile=profile), np.arange(30)
+    )
     loose = 3 * 0.1 * 0.8 * (1 - 30 * 0.1 / 33)
     assert set(np.round((1 - found) * 23, 9)) <= {round(loose + doors * 0.1, 9) for doors in (1, 2)}
-    tools = accuracy_ceiling(Condition("tooldag", POLICIES["no-probe"]), np.arange(2))
+    tools = ceilings.accuracy_ceiling(Condition("tooldag", POLICIES["no-probe"]), np.arange(2))
     assert tools == pytest.approx([1 - 0.2 * 0.5 / 27] * 2)

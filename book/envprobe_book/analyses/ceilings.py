@@ -1,8 +1,12 @@
-"""The ceiling of success in the full-size worlds (ours): what no policy can exceed, whatever it knows.
+"""The ceilings of success and accuracy in the full-size worlds (ours): what no policy can exceed.
 
-An actor who knows every future draw of the world chooses its actions freely and may stand still at no charge;
-it is bound only by what no probe can change, the agent's slips and its quitting, by the world's preconditions
-and by the horizon. So it exceeds every policy seed by seed. All that it can reach is followed at once.
+For the ceiling of success, an actor who knows every future draw of the world chooses its actions freely and
+may stand still at no charge; it is bound only by what no probe can change, the agent's slips and its
+quitting, by the world's preconditions and by the horizon. So it exceeds every policy seed by seed. All that
+it can reach is followed at once.
+
+The ceiling of accuracy forgives all but the last step: what mutates there out of sight, and what the agent
+overwrites.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,14 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from envprobe_book.plans import instances
 from envprobe_core.agents import SLIP, quits
+from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import EpisodeBatch
 from envprobe_core.engine.noise import IMPULSE, choice, draw, happens
 from envprobe_core.engine.numba_support import kernel
 from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.protocols import Protocol
-from envprobe_core.worlds.base import Ints, Mask
+from envprobe_core.worlds import make_world
+from envprobe_core.worlds.base import Floats, Ints, Mask, World
 
 NO_SLIP = -1
 
@@ -132,3 +139,52 @@ def _ways(episodes: EpisodeBatch, allowed: Callable[[int, Any], Mask]) -> Mask:
         if not rooms:
             done |= reached[seeds, task.target].any(axis=1)
     return done
+
+
+def accuracy_ceiling(condition: Condition, seeds: Ints) -> Floats:
+    """The greatest expected A_H that is left to any policy, [seed], given the instance.
+
+    Args:
+        condition: whatever its policy; its protocol is one that `has_ceiling`.
+        seeds: [seed].
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> accuracy_ceiling(make_condition("tooldag", "no-probe", profile="perfect"), np.arange(2))
+    array([1., 1.])
+    """
+    world = make_world(condition.world, condition.regime, condition.protocol)
+    profile, once = condition.profile, 1 - condition.profile.overwrite
+    undone: Any = 0.0  # of tools nothing: a policy may leave none loaded that could unload
+    if condition.world != "tooldag":
+        undone = undone_out_of_sight(world, profile, instances(world, seeds).task)
+    q = (1 - (once**2 if condition.regime.observation == "distractor" else once)) / world.fields
+    lost = (1 - q) * undone + q * (1 - 1 / world.domain)
+    return np.broadcast_to(1 - lost.mean(axis=-1), len(seeds))
+
+
+def undone_out_of_sight(world: World, profile: AgentProfile, task: Any) -> Floats:
+    """The least chance m h of each field to be undone by the last mutation unseen, [seed, field].
+
+    Boxes and idle goal objects are at risk unless a slip picked them up; keys and the goal object may all be
+    held; as many locks are seen as one place shows.
+
+    Args:
+        world: rooms or a graph.
+        profile: the agent, for its slips.
+        task: [seed], as instances have it.
+    """
+    undone, rules, rooms = np.zeros((len(task), world.fields)), world.rules, world.name == "objectstate"
+    ways = np.arange(rules.doors if rooms else rules.edges)
+    lockable = (task.key_of_door if rooms else task.key_of_edge)[:, ways] != NONE
+    seen = np.zeros((len(task), rules.rooms if rooms else rules.nodes), dtype=int)
+    for way in ways:
+        for end in (0, 1):
+            seen[np.arange(len(task)), way + end if rooms else task.ends[:, way, end]] += lockable[:, way]
+    hidden = (lockable.sum(axis=1) - seen.max(axis=1)) / len(ways)
+    locks = ways + (rules.objects if rooms else 1 + rules.keys)
+    undone[:, locks] = np.minimum(world.rates, 1 - world.rates)[locks] * hidden[:, None]
+    if rooms:
+        idle = [thing for thing in range(rules.keys, rules.objects) if thing != rules.goal]
+        held = min(1.0, world.regime.horizon * profile.slip / world.actions)
+        undone[:, idle] = world.rates[idle] * (1 - 2 / rules.rooms) * (1 - held)
+    return undone

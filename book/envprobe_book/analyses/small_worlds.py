@@ -37,6 +37,7 @@ from envprobe_core.worlds.tooldag import describe
 TOOLS, MUTABLE = 3, 2  # the target, the last tool, never unloads
 FIELDS = 3 * TOOLS
 HIDDEN = 1 << (2 * TOOLS)  # gold states: loaded and complete tools, as one number
+LOADED = np.arange(HIDDEN)[:, None] >> np.arange(TOOLS) & 1  # [hidden, tool]
 LOSSES = np.arange(1 << MUTABLE)  # which tools a tick may unload, as sets
 ACT = NONE  # the choice to take the proposed action; the others are the fields to probe
 DECIMALS = 12  # posteriors that agree in so many are one
@@ -375,6 +376,22 @@ def frontier(tree: InformationTree) -> list[Solution]:
 
     first, last = solve(tree, 0.0), solve(tree, 1.0)
     return [first, *between(first, last), last]
+
+
+def reached_under(tree: InformationTree, solution: Solution) -> list[Floats]:
+    """The chance of each state to be met under a policy, [time] of [state]."""
+    chances = [np.ones(1)]
+    for step, choices in zip(tree.steps, solution.choices, strict=True):
+        taken = step.choice == choices[step.state]
+        chance = chances[-1][step.state[taken]] * step.chance[taken]
+        chances.append(np.bincount(step.child[taken], chance, step.child.max() + 1))
+    return chances
+
+
+def loaded_at_end(tree: InformationTree, solution: Solution) -> float:
+    """The expected number of tools that are loaded at the end under a policy."""
+    posterior = tree.layers[-1].posterior
+    return float(reached_under(tree, solution)[-1] @ (posterior @ LOADED.sum(axis=1)))
 
 
 def random_policy(tree: InformationTree) -> Point:
