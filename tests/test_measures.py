@@ -4,12 +4,21 @@ from collections import Counter
 from itertools import pairwise, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.stats import mannwhitneyu
 
+from envprobe_book.analyses.confidence import (
+    area_under_curve,
+    expected_calibration_error,
+    pooled_measure,
+    reliability,
+)
+from envprobe_book.analyses.failures import shares_with_pattern, stage_counts, steps_around
+from envprobe_book.analyses.useful_probes import pairs_that_fired
 from envprobe_book.facts import FACTS, SURE
 from envprobe_book.facts.replay import Witnessed
 from envprobe_core import measures
@@ -17,10 +26,8 @@ from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import RELEASED
-from notebook_cells import definitions
 from strategies import conditions, seeds
 
-SECTION = definitions("what-probes-find", "3", "23", "27")
 counts = st.lists(st.integers(0, 6), min_size=101, max_size=101).map(np.array)
 
 
@@ -38,7 +45,7 @@ def test_fields_are_right_where_gold_is_known_and_believed(belief):
 @given(counts, counts)
 def test_auc_and_ece_equal_their_definitions(right, wrong):
     percents, total = np.arange(101), right + wrong
-    area = float(SECTION.area_under_curve(right, wrong))
+    area = float(area_under_curve(right, wrong))
     if right.sum() and wrong.sum():
         one, other = np.repeat(percents, right), np.repeat(percents, wrong)
         expected = mannwhitneyu(one, other).statistic / (len(one) * len(other))
@@ -52,8 +59,77 @@ def test_auc_and_ece_equal_their_definitions(right, wrong):
             if count := total[inside].sum():
                 sure = (total[inside] * percents[inside] / 100).sum() / count
                 gap += count / total.sum() * abs(right[inside].sum() / count - sure)
-        assert float(SECTION.expected_calibration_error(right, wrong)) == pytest.approx(gap, abs=1e-12)
-        assert SECTION.reliability(right, wrong)["count"].sum() == total.sum()
+        assert float(expected_calibration_error(right, wrong)) == pytest.approx(gap, abs=1e-12)
+        assert reliability(right, wrong)["count"].sum() == total.sum()
+
+
+def test_a_pooled_measure_is_that_of_all_beliefs_and_does_not_vary_where_seeds_agree():
+    right, wrong = np.zeros((2, 101), int)
+    right[[60, 95]], wrong[60] = (2, 3), 1
+    rows = [
+        {"protocol": name, "world": world, "seed": seed, "sure_right": right, "sure_wrong": wrong}
+        for name in ("paper", "released")
+        for world in ("tooldag", "graphnav")
+        for seed in range(3)
+    ]
+    found = pooled_measure(pd.DataFrame(rows), area_under_curve, 100)
+    assert found["protocol"].tolist() == ["paper", "released"]
+    np.testing.assert_allclose(found.drop(columns="protocol").to_numpy(float), (3 + 0.5 * 2) / 5)
+
+
+# probes, fired and allowed; patterns
+
+
+def test_pairs_in_which_one_did_not_fire_drop_out():
+    useful, probes = (
+        {"simple": [2, 0, 1, 1], "random": [1, 1, 0, 3]},
+        {"simple": [2, 0, 4, 2], "random": [4] * 4},
+    )
+    rows = [
+        {
+            "world": "tooldag",
+            "seed": seed,
+            "policy": own,
+            "useful": useful[own][seed],
+            "probes": probes[own][seed],
+        }
+        for own in useful
+        for seed in range(4)
+    ]
+    episodes = pd.DataFrame(rows).assign(world="tooldag")
+    found = pairs_that_fired(episodes, 100)
+    assert found["n"] == 3
+    assert (found["simple"], found["random"]) == pytest.approx((1.75 / 3, 1 / 3))
+    alone = pairs_that_fired(episodes[lambda own: own["seed"] < 2], 100)
+    assert (alone["n"], alone["p_greater"], alone["floors"]) == (1, "–", "–")
+
+
+def test_patterns_are_counted_in_the_order_asked_for_and_stages_in_that_of_the_pattern():
+    rows = [
+        {"protocol": "paper", "world": "tooldag", "policy": policy, "hit": seed < hits}
+        for policy, hits in (("random", 1), ("simple", 3))
+        for seed in range(4)
+    ]
+    found = shares_with_pattern(pd.DataFrame(rows), ["simple", "random"])
+    assert found[["policy", "sum", "size", "share"]].to_numpy().tolist() == [
+        ["simple", 3, 4, 75.0],
+        ["random", 1, 4, 25.0],
+    ]
+    episodes = pd.DataFrame({"protocol": "paper", "probes": [3, 4], "stage1": [2, 1], "stage2": [1, 0]})
+    stages = stage_counts(episodes, ["uncertain", "minor"])
+    assert dict(zip(stages["condition"], stages["count"], strict=True)) == {
+        "all probes": 7,
+        "uncertain": 3,
+        "… and minor": 1,
+    }
+
+
+def test_the_steps_around_a_probe_end_with_the_first_action_after_it():
+    deeds = ["calls 0", "asks a", "asks b", "waits", "calls 1", "calls 2"]
+    steps = pd.DataFrame({"deed": deeds})
+    assert steps_around(steps, 1)["deed"].tolist() == deeds[:5]
+    assert steps_around(steps, 0)["deed"].tolist() == deeds[:5]
+    assert steps_around(steps.iloc[:4], 1)["deed"].tolist() == deeds[:3]
 
 
 @settings(max_examples=90)
