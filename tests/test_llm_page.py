@@ -13,6 +13,7 @@ import pytest
 
 from envprobe_book.claims import load_claims
 from envprobe_book.claims.judge import judge
+from envprobe_book.pages.model_episode import Step, show_steps
 from envprobe_book.reproduce.sections import check_words
 from envprobe_core import run as run_grid
 from envprobe_core.conditions import find_profile
@@ -82,9 +83,9 @@ def test_an_old_file_replays_and_is_the_simulated_agents(begun):
     assert cells["accuracy_low"].lt(cells["accuracy"]).all()
     assert (cells[["usable", "invalid"]] == [1, 0]).all(axis=None)
     assert execute("gains", before=space, resamples=100)[0]["gains"].empty  # it has no policy to compare with
-    watched, shown = execute("27", before=space)  # an episode, step by step; what is said stays text
+    _, shown = execute("27", before=space)  # an episode, step by step; what is said stays text
     assert shown.html.count("<tr>") == 1 + 31
-    assert "<script>" not in watched["shown"]("t", [(0, HOSTILE, HOSTILE, HOSTILE, [HOSTILE])]).html
+    assert "<script>" not in show_steps("t", [Step(0, HOSTILE, HOSTILE, HOSTILE, [HOSTILE])]).html
 
 
 @pytest.mark.parametrize(
