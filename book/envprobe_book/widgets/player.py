@@ -16,6 +16,7 @@ from envprobe_book.facts.replay import Witnessed, witness
 from envprobe_book.pages.figures import POLICY_STYLES
 from envprobe_book.pages.markup import listed
 from envprobe_book.pages.timeline import OUTCOMES, SAID, record_run, word
+from envprobe_book.pages.worlds import layered, short_name
 from envprobe_book.plans import members
 from envprobe_book.widgets.host import Widget
 from envprobe_core.agents.profiles import PROFILES
@@ -211,42 +212,6 @@ def _graph(rules: Any, _: Sequence[str]) -> Frame:
         "things": [{"label": f"k{key}", "location": 1 + key, "key": True} for key in range(rules.keys)],
     }
     return parts, [("node", rules.nodes), ("thing", rules.keys)]
-
-
-def short_name(label: str) -> str:
-    """Shorten an object's name: key 1 -> k1, box 0 -> b0, the first goal -> goal."""
-    kind, number = label.split()
-    return "goal" if label == "goal 0" else f"{kind[0]}{number}"
-
-
-def layered(nodes: int, ends: Any, start: int) -> dict[int, tuple[float, float]]:
-    """Place the nodes of a connected graph: x is the distance from the start, y avoids crossings.
-
-    Args:
-        ends: [edge, 2].
-        start: the node in the first column.
-
-    Returns:
-        A place (x, y) for each node; a column is centred at y = 0, its nodes one apart.
-    """
-    neighbours: dict[int, set[int]] = {node: set() for node in range(nodes)}
-    for one, other in ends:
-        neighbours[int(one)].add(int(other))
-        neighbours[int(other)].add(int(one))
-    spot: dict[int, tuple[float, float]] = {}
-    column, depth = {start}, 0
-
-    def height(node: int) -> tuple[float, int]:
-        """Order a column by where the nodes before it stand."""
-        before = [spot[other][1] for other in neighbours[node] if other in spot]
-        return -sum(before) / max(len(before), 1), node
-
-    while column:
-        ordered = sorted(column, key=height)
-        spot |= {node: (float(depth), (len(column) - 1) / 2 - place) for place, node in enumerate(ordered)}
-        column = {other for node in column for other in neighbours[node]} - set(spot)
-        depth += 1
-    return spot
 
 
 # the widget
