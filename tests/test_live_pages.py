@@ -202,7 +202,6 @@ def test_the_front_page_opens_on_the_plane(browse, html, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-WITHOUT_A_FIGURE = ("language-model",)  # a page of reference: a model's questions and answers
 FIRST_SCREEN = """() => {
   const seen = (node) => node.getClientRects().length > 0 && !node.closest("details:not([open])");
   const figures = ".lp-picture, svg.envprobe-figure, .player-scene, .review table, .own-policy form";
@@ -218,7 +217,7 @@ FIRST_SCREEN = """() => {
 """Where on a page's first screen its answer ends, and its first figure begins and ends."""
 
 
-@pytest.mark.parametrize("name", [name for name in find_sections() if name not in WITHOUT_A_FIGURE])
+@pytest.mark.parametrize("name", find_sections())
 def test_answer_and_figure_stand_on_the_first_screen(browse, html, name):
     """On a desk the whole figure, above the bar; on a phone its top."""
     for width, height in ((1400, 900), (390, 844)):

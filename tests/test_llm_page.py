@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from envprobe_book.analyses.scoreboard import add_replays, as_csv
 from envprobe_book.claims import load_claims
 from envprobe_book.claims.judge import judge
 from envprobe_book.pages.model_episode import Step, show_steps
-from envprobe_book.reproduce.sections import check_words
+from envprobe_book.pages.scoreboard import show_scoreboard
+from envprobe_book.reproduce.sections import check_words, find_sections
 from envprobe_core import run as run_grid
 from envprobe_core.conditions import find_profile
 from envprobe_core.errors import InputError
@@ -23,7 +25,6 @@ from envprobe_core.llm import running
 from envprobe_core.llm.agent import finish_in_loop
 from envprobe_core.protocols import in_words
 from envprobe_core.sources import ROOT
-from notebook_cells import definitions
 
 COMMITTED = Path(__file__).parent / "replays" / f"first-prompts{running.SUFFIX}"
 HOSTILE = "<script>alert(1)</script>`|x"
@@ -59,8 +60,8 @@ def spoiled(folder, change=lambda lines: None, name="other", **agent):
 
 @pytest.fixture(scope="module")
 def begun():
-    """The section's names after its first cell, which replays the file."""
-    return execute("2", replay=str(COMMITTED))
+    """The section's names after its first cell, which replays the file, and what is said of the file."""
+    return execute("answer", "2", replay=str(COMMITTED), resamples=100)
 
 
 # ---------------------------------------------------------------- a replay file
@@ -78,7 +79,7 @@ def test_an_old_file_replays_and_is_the_simulated_agents(begun):
     there = run.frame.drop(columns=["profile", "invalid_share", "loose_share"])
     assert played.drop(columns="profile").equals(there)
     assert "**No language model was asked.**" in said.markdown
-    cells = execute("23", before=space, resamples=100)[0]["cells"]
+    cells = space["cells"]
     assert (cells["accuracy"] == cells["simulated_accuracy"]).all()
     assert cells["accuracy_low"].lt(cells["accuracy"]).all()
     assert (cells[["usable", "invalid"]] == [1, 0]).all(axis=None)
@@ -98,12 +99,11 @@ def test_an_old_file_replays_and_is_the_simulated_agents(begun):
 )
 def test_what_does_not_come_out_again_has_no_results(change, agent, fault, tmp_path):
     path = spoiled(tmp_path, change, **agent)
-    space, said = execute("2", replay=str(path))
-    assert fault in space["run"].fault
-    assert space["run"].frame is None
-    assert "**It has no results here:**" in said.markdown
+    run = running.replay_file(path)
+    assert fault in run.fault
+    assert run.frame is None
     with pytest.raises(InputError, match=f"has no results here: .*{fault}"):
-        execute("23", before=space, resamples=100)
+        execute("answer", replay=str(path), resamples=100)
 
 
 def test_files_are_found_by_name_told_apart_and_named_where_they_are_none(tmp_path):
@@ -119,9 +119,11 @@ def test_files_are_found_by_name_told_apart_and_named_where_they_are_none(tmp_pa
     assert running.find_replay("tests/replays/first-prompts.replay.gz") == COMMITTED
 
 
-def test_what_a_file_says_stays_text(tmp_path, monkeypatch):
+def test_what_a_file_says_stays_text(begun, tmp_path, monkeypatch):
     path = spoiled(tmp_path, lambda lines: lines[0].update(note=HOSTILE), model=HOSTILE)
-    space, said = execute("2", replay=str(path))
+    run = running.replay_file(path)
+    told = {"run": run, "file": run.file, "agent": run.file.agent, "inputs": run.inputs}
+    space, said = execute("2", before=begun[0] | told)
     monkeypatch.setattr(running, "load_replays", lambda: [space["run"]])
     table = execute("33", before=space)[1]
     for text in (said.markdown, table.markdown()):
@@ -136,16 +138,16 @@ def test_a_replay_is_one_more_column_of_the_scoreboard(begun):
     grid = run_grid(policies=run.inputs.policies, protocols="paper observed", seeds="0:12")
     claims, label = load_claims(section="main"), f"paper: {run.label}"
     board = judge(grid, claims, protocols=["paper", "observed"], resamples=100)
-    page = definitions("scoreboard", "3", "5", "6")
-    assert len(page.join_scoreboard(board, [run], claims, "S1", "paper observed", 100)) == len(board)
-    board = page.join_scoreboard(board, [run], claims, "S2", "paper observed", 100)
+    assert len(add_replays(board, [run], claims, "S1", "paper observed", 100)) == len(board)
+    board = add_replays(board, [run], claims, "S2", "paper observed", 100)
+    titles = {name: section.title for name, section in find_sections().items()}
     assert board["protocol"].tolist() == ["paper", "observed", label] * len(claims)
     verdicts = board.pivot(index="claim", columns="protocol", values="verdict")
     assert (verdicts["paper"] == verdicts[label]).all()
-    assert f'<th scope="col">{in_words(label)}</th>' in page.show_scoreboard(board).html
+    assert f'<th scope="col">{in_words(label)}</th>' in show_scoreboard(board, titles).html
     board.loc[board["protocol"] == label, "invalid"] = 0.0316
-    assert f"{in_words(label)}; 3.2% of belief updates invalid</th>" in page.show_scoreboard(board).html
-    assert f',"{label}",{run.file.agent.model},' in page.as_csv(board)
+    assert f"{in_words(label)}; 3.2% of belief updates invalid</th>" in show_scoreboard(board, titles).html
+    assert f',"{label}",{run.file.agent.model},' in as_csv(board)
 
 
 # ---------------------------------------------------------------- what is asked, and what it costs
