@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 from envprobe_book import compare, run
-from envprobe_book.claims import paper_value
+from envprobe_book.claims import PaperValue, paper_value, paper_values
+from envprobe_book.claims.registry import find_campaigns, find_origins, level_on_tools
 from envprobe_core.policies import POLICIES
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sources import DATA
 from envprobe_core.worlds import WORLDS
-from notebook_cells import definitions
 
 FOLDER = DATA / "public"
 REPOSITORY = os.environ.get("ENVPROBE_PUBLIC_CODE", "")
@@ -75,9 +75,41 @@ def test_seeds_of_the_registry_are_as_many_as_it_says():
 
 
 def test_only_one_campaign_has_150_pairs_of_judge_and_oracle():
-    page = definitions("what-the-repository-records", "registry", cells=pd.read_csv(FOLDER / "registry.csv"))
-    assert page.origins(("tooldag", "objectstate", "graphnav"), ("judge", "oracle"), 150) == ["gate A"]
-    assert page.origins(("objectstate", "graphnav"), ("judge", "oracle"), 150) == []
+    cells, pair = pd.read_csv(FOLDER / "registry.csv"), ("judge", "oracle")
+    assert find_campaigns(cells, ("tooldag", "objectstate", "graphnav"), pair, 150) == ["gate A"]
+    assert find_campaigns(cells, ("objectstate", "graphnav"), pair, 150) == []
+    assert find_campaigns(cells, ("objectstate",), pair, 10, at_least=True) == ["first", "gate A"]
+
+
+def test_a_row_says_what_level_of_simple_on_tools_it_holds():
+    levels = {
+        "combined: simple vs periodic": 3 * 0.5 - 2 * 0.4,
+        "procedural: simple vs periodic": 0.6,
+        "procedural: minus-s vs simple": 0.55 - 0.02,
+        "procedural: judge vs random": None,
+    }
+    printed = {
+        ("combined: simple vs periodic", "method_accuracy"): 0.5,
+        ("spatial: simple vs periodic", "method_accuracy"): 0.4,
+        ("procedural: simple vs periodic", "method_accuracy"): 0.6,
+        ("procedural: minus-s vs simple", "method_accuracy"): 0.55,
+        ("procedural: minus-s vs simple", "accuracy_difference_pct"): 2.0,
+        ("procedural: judge vs random", "method_accuracy"): 0.3,
+    }
+    numbers = [PaperValue("tab:x", *at, "=", value, None, None, 220, 3) for at, value in printed.items()]
+    for row, level in levels.items():
+        assert level_on_tools(numbers, "tab:x", row) == (level and pytest.approx(level))
+
+
+def test_a_recorded_level_tells_campaigns_apart_where_the_registry_does_not():
+    cells, numbers = pd.read_csv(FOLDER / "registry.csv"), paper_values()
+    level = paper_value("tab:main", "procedural: simple vs periodic", "method_accuracy").value
+    there = find_origins(cells, numbers, level).set_index(["source", "row"])
+    elsewhere = find_origins(cells, numbers, level - 0.1).set_index(["source", "row"])
+    main = ("tab:main", "procedural: simple vs periodic")
+    assert there.loc[main, ["fits", "why"]].tolist() == ["first or second", "registry"]
+    assert elsewhere.loc[main, ["fits", "why"]].tolist() == ["second", "recorded level"]
+    assert there.loc[("tab:ordering", "unstated: oracle vs judge"), "fits"] == "gate A"
 
 
 def test_on_the_seeds_of_gate_a_the_oracle_is_behind_the_judge_as_released_alone():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from envprobe_book import conclude, judge, run
 from envprobe_book.analyses import nondominated, scoreboard
+from envprobe_book.analyses.frontiers import find_frontiers, stability_of
 from envprobe_book.analyses.scoreboard import as_printed, as_records, choose_claims, run_claims
 from envprobe_book.claims import load_claims, paper_items, paper_value, paper_values
 from envprobe_book.claims.judge import NOT_TESTED, VERDICTS
@@ -23,7 +24,7 @@ from envprobe_book.reproduce.sections import find_sections
 from envprobe_core.conditions import make_condition
 from envprobe_core.errors import InputError
 from envprobe_core.experiment import COLUMNS
-from notebook_cells import definitions
+from envprobe_core.sources import ROOT
 from processes import envprobe
 
 SEEDS = "0:60"
@@ -182,5 +183,23 @@ def test_simple_is_called_most_accurate_only_where_it_is_ahead(lead):
         {"policy": ["simple", "cd", "no-probe"], "accuracy": [0.5 + lead, 0.5, 0.5]} | shared
     )
     given = {"points": points.assign(nondominated=True, stability=1.0), "trades": {}, "conclude": conclude}
-    definitions("pareto", "15", whole=["15"], take_away=lambda paper, found, on: said.extend(found), **given)
+    cells = json.loads((ROOT / "notebooks" / "pareto.ipynb").read_text(encoding="utf-8"))["cells"]
+    (source,) = ("".join(cell["source"]) for cell in cells if cell["id"] == "15")
+    exec(source, given | {"take_away": lambda paper, found, on: said.extend(found)})
     assert ["~~" in one.markdown for one in said if "most accurate" in one.markdown] == [not lead]
+
+
+def test_frontiers_are_of_those_that_compete_and_say_who_beats_whom():
+    frame = run(policies="no-probe periodic simple oracle", protocols="paper released", seeds="0:20")
+    strata, competing = {"spatial": ("objectstate", "graphnav")}, ("no-probe", "periodic", "simple")
+    points = find_frontiers(frame, strata, competing, resamples=300)
+    assert len(points) == 2 * 4
+    assert points.loc[points["policy"] == "oracle", "stability"].isna().all()
+    for _, own in points[points["competing"]].groupby("protocol"):
+        front = nondominated(own[["success", "accuracy"]])
+        assert own["nondominated"].tolist() == front.tolist()
+        assert (own["beaten_by"] == "").tolist() == front.tolist()
+        assert own["stability"].between(0, 1).all()
+        assert own.loc[own["nondominated"], "stability"].max() > 0
+    alone = frame[(frame["policy"] == "simple") & (frame["protocol"] == "paper")]
+    assert stability_of(alone, ["simple"], 100).tolist() == [1.0]
