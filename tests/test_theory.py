@@ -218,6 +218,45 @@ def test_a_counterexample_tried_again_keeps_its_sets_and_says_whether_it_stands(
     assert (again["stands"] == "yes") == (again["value_high"] < 0)
 
 
+def test_sets_that_add_up_break_no_property_and_greedy_repair_reaches_their_best():
+    """Values made up: each wrong field adds its own amount, whatever else is repaired."""
+    past = repairs.look(fork(), np.arange(30))
+    rows = np.flatnonzero((past.wrong.sum(axis=1) >= 3) & (past.wrong.sum(axis=1) <= 5))[:2]
+    played = []
+    for row in rows.tolist():
+        wrong = np.flatnonzero(past.wrong[row])
+        value = repair_sets.subsets(len(wrong)) @ np.arange(1.0, len(wrong) + 1) / 100
+        played.append((row, wrong, np.tile(value, (6, 1))))
+    for name in ("monotone", "submodular"):
+        counts, violation = repair_sets.check_property(fork(), "procedural", past, played, name)
+        assert (counts["pasts"], counts["negative"], counts["clear"], counts["share"]) == (2, 0, 0, 0)
+        assert violation is None
+        nothing, violation = repair_sets.check_property(fork(), "procedural", past, [], name)
+        assert (nothing["pasts"], violation) == (0, None)
+        assert math.isnan(nothing["share"])
+    chosen = repair_sets.choose_by_every_score(fork(), "procedural", past, played, 3, 100)
+    assert chosen["score"].tolist() == ["greedy", *repairs.SCORES]
+    best = np.mean([sum(range(len(wrong), len(wrong) - 3, -1)) for _, wrong, _ in played])
+    np.testing.assert_allclose(chosen["best"], best)
+    assert chosen["realized"][0] == pytest.approx(best)
+    assert (chosen["realized"] <= best + 1e-9).all()
+    assert chosen["gamma"].between(0, 1).all()
+
+
+def test_sets_that_harm_are_found_and_tried_again():
+    past = repairs.look(fork(), np.arange(20))
+    row = int(np.flatnonzero(past.wrong.sum(axis=1) >= 2)[0])
+    wrong = np.flatnonzero(past.wrong[row])[:2]
+    value = np.array([0.0, -0.1, 0.1, 0.2]) + np.random.default_rng(0).normal(scale=1e-3, size=(20, 4))
+    counts, violation = repair_sets.check_property(
+        fork(), "procedural", past, [(row, wrong, value)], "monotone"
+    )
+    assert (counts["pasts"], counts["compared"], counts["clear"], counts["share"]) == (1, 4, 1, 100)
+    names = fork().world.field_names
+    assert (violation["smaller"], violation["item"]) == ("∅", names[wrong[0]])
+    assert violation["found"] == pytest.approx(-10, abs=0.2)
+
+
 # facts of episodes
 
 

@@ -14,9 +14,10 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from envprobe_book.analyses import ends, repairs
-from envprobe_core.statistics import Interval, bootstrap_means, percentile_interval
+from envprobe_core.statistics import Interval, bootstrap_means, mean_interval, percentile_interval, wilson
 from envprobe_core.worlds.base import Floats, Ints, Mask
 
 MOST_FORKS, FEWEST_PASTS = 60_000, 8  # a type: where nearly everything is wrong a past asks for thousands
@@ -286,3 +287,86 @@ def try_again(
         "actions": (actions[3] - actions[2]).mean(),  # further valid ones if the item is repaired too
         **ends("value", (mean, mean - half, mean + half)),
     }
+
+
+def check_property(
+    fork: repairs.Setting, kind: str, past: repairs.Past, played: Sequence[Played], name: str
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """What all differences of a property say in pasts whose subsets were all played.
+
+    Args:
+        fork: what all forks share.
+        kind: the belief type whose accuracy counts.
+        past: the pasts.
+        played: those of them whose subsets were played.
+        name: of the property, as `differences` takes it.
+
+    Returns:
+        How many `pasts` and differences were `compared`, how many are `negative`, and `clear`ly so at a level
+        adjusted for all of them, and the `share` of pasts with a clear one in percent, with Wilson's
+        interval; and the clearest one as it was `found`, tried again (`try_again`), None if none is negative.
+    """
+    parts = [differences(accuracy, name) for *_, accuracy in played]
+    scores = [z_scores(values) for _, values in parts]
+    compared = sum(values.shape[1] for _, values in parts)
+    cut = -NormalDist().inv_cdf(1 - 0.025 / max(1, compared))
+    failing = sum(bool((z < cut).any()) for z in scores)
+    share = wilson(failing, len(parts))[:3] if parts else (np.nan,) * 3
+    counts = {
+        "pasts": len(parts),
+        "compared": compared,
+        "negative": sum(int((values.mean(axis=0) < -TOLERANCE).sum()) for _, values in parts),
+        "clear": sum(int((z < cut).sum()) for z in scores),
+    }
+    counts |= ends("share", [POINTS * part for part in share])
+    lowest = [z.min(initial=0.0) for z in scores]
+    if not lowest or min(lowest) >= 0:
+        return counts, None
+    at = int(np.argmin(lowest))
+    where = int(np.argmin(scores[at]))
+    sets, values = parts[at]
+    again = try_again(fork, kind, past, *played[at][:2], *(int(column[where]) for column in sets))
+    return counts, again | {"found": POINTS * values[:, where].mean()}
+
+
+# the bound, where every subset was played
+
+
+def choose_by_every_score(
+    fork: repairs.Setting, kind: str, past: repairs.Past, played: Sequence[Played], size: int, resamples: int
+) -> pd.DataFrame:
+    """What greedy repair and every score gain with some fields, beside the best set of so many, in points.
+
+    Args:
+        fork: what all forks share.
+        kind: the belief type whose accuracy counts.
+        past: the pasts.
+        played: two or more of them whose subsets were played.
+        size: how many fields are chosen.
+        resamples: of the intervals, and of gamma.
+
+    Returns:
+        A row a score, `greedy` first: its marginal quality `gamma` within 0 and 1, the gain `realized` with
+        its interval, and the `best` set's gain.
+    """
+    orders = orders_of(fork, past, kind)
+    sets = [Repairs(wrong, in_halves(accuracy.T)) for _, wrong, accuracy in played]
+    allowed = [subsets(len(own.bit)).sum(axis=1) <= size for own in sets]
+    most = [
+        best_of_halves((own.value - own.value[0])[small]) for own, small in zip(sets, allowed, strict=True)
+    ]
+    rows = []
+    for score in ("greedy", *repairs.SCORES):
+        gamma, realized = 1.0, np.array([own.greedy(size) for own in sets])
+        if score != "greedy":
+            steps = [
+                own.steps(orders[score][row].tolist(), size)
+                for own, (row, *_) in zip(sets, played, strict=True)
+            ]
+            gained, best = (np.stack(column) for column in zip(*steps, strict=True))
+            least = least_ratio(gained, best, resamples).value
+            gamma, realized = float(np.clip(np.nan_to_num(least), 0.0, 1.0)), gained.sum(axis=1)
+        interval = ends("realized", mean_interval(realized, resamples=resamples))
+        row = {"score": score, "gamma": gamma, "best": POINTS * np.mean(most)}
+        rows.append(row | {name: POINTS * end for name, end in interval.items()})
+    return pd.DataFrame(rows)
