@@ -24,7 +24,7 @@ from envprobe_book.reproduce.sections import find_sections
 from envprobe_core.conditions import make_condition
 from envprobe_core.errors import InputError
 from envprobe_core.experiment import COLUMNS
-from envprobe_core.sources import ROOT
+from in_sight import run_cell
 from processes import envprobe
 
 SEEDS = "0:60"
@@ -183,9 +183,7 @@ def test_simple_is_called_most_accurate_only_where_it_is_ahead(lead):
         {"policy": ["simple", "cd", "no-probe"], "accuracy": [0.5 + lead, 0.5, 0.5]} | shared
     )
     given = {"points": points.assign(nondominated=True, stability=1.0), "trades": {}, "conclude": conclude}
-    cells = json.loads((ROOT / "notebooks" / "pareto.ipynb").read_text(encoding="utf-8"))["cells"]
-    (source,) = ("".join(cell["source"]) for cell in cells if cell["id"] == "15")
-    exec(source, given | {"take_away": lambda paper, found, on: said.extend(found)})
+    run_cell("pareto", "15", take_away=lambda paper, found, on: said.extend(found), **given)
     assert ["~~" in one.markdown for one in said if "most accurate" in one.markdown] == [not lead]
 
 
