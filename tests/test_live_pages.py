@@ -1,5 +1,6 @@
 """Figures under the reader's hand in the built book: every page with one, from a folder, in Chromium."""
 
+import html as markup
 import json
 import re
 
@@ -53,6 +54,25 @@ def test_the_main_figure_answers_both_sliders(browse, html, name):
     assert "budget=3" in page.evaluate("new Promise(go => setTimeout(() => go(location.search), 400))")
     page.get_by_role("button", name="Back to this page").click()
     playwright.expect(numbers).to_have_text(before)
+
+
+@pytest.mark.parametrize("name", find_sections())
+def test_sentences_and_chips_follow_figures_that_are_on_their_page(html, name):
+    text = markup.unescape((html / f"executed/{name}.html").read_text(encoding="utf-8"))
+    shown = set(re.findall(r'class="live-figure" data-engine id="([^"]+)"', text))
+    followed = set(re.findall(r'data-number="\["([^"]+)",', text))
+    followed |= set(re.findall(r'\["([a-z][\w-]*)",\d+,"(?:value|low|high|x)', text))
+    assert followed <= shown
+    assert bool(followed) == (name in LIVE)
+
+
+def test_chips_follow_both_sliders(browse, html):
+    page = browse(html.as_uri(), "/executed/terms.html")
+    chips = page.locator(".answer-chips .live-number")
+    before = chips.all_text_contents()
+    page.locator("body > .live-bar input[data-knob=threshold]").fill("2.5")
+    playwright.expect(chips.first).not_to_have_text(before[0], timeout=60_000)
+    assert len(before) == 3
 
 
 @pytest.mark.parametrize("name", ["main-results", "terms", "pareto", "over-time", "theory"])

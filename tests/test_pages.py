@@ -15,6 +15,7 @@ import pytest
 from playwright import sync_api as playwright
 
 from built_book import SMALL, page_names
+from envprobe_book.analyses.departures import GROUPS
 from envprobe_book.claims import load_claims, paper_values, read_rows
 from envprobe_book.claims.paper_items import KINDS, PLACES, load_items
 from envprobe_book.pages.figures import FIGURE_CLASS, Drawing, canvas
@@ -76,7 +77,7 @@ def literal(section, name):
 
 def test_sections_list_all_that_there_is():
     """The way between two protocols turns every switch that keeps pairs; a view's names are explained."""
-    turned = [switch for group in literal("text-and-code", "GROUPS").values() for switch in group]
+    turned = [switch for group in GROUPS.values() for switch in group]
     assert sorted([*turned, "seeds"]) == sorted(DEPARTURES)
     assert tuple(literal("your-policy", "readable")) == View._fields
 
@@ -211,6 +212,9 @@ def test_every_page_is_looked_at(html):
     assert set(page_names(html)) == {*PAGES, *MADE_BY_SPHINX}
 
 
+LAID_OUT = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("name", [*PAGES, *MADE_BY_SPHINX])
 def test_everyone_can_use_the_page(tab, html, name):
@@ -228,6 +232,7 @@ def test_everyone_can_use_the_page(tab, html, name):
     tab.evaluate(OPEN_ALL)
     for width in (390, 1280):
         tab.set_viewport_size({"width": width, "height": 844})
+        tab.evaluate(LAID_OUT)
         tab.wait_for_function(f"{WIDER} <= 0")
         tab.wait_for_function(f"({UNREACHABLE})().length === 0")  # a page looks at its boxes after a change
     tab.evaluate(LEAVE_OUT, INSIDE)

@@ -25,7 +25,7 @@
     /((?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|([A-Za-z_][A-Za-z0-9_]*)|(\*\*|\/\/|<=|>=|==|!=|[-+*/%<>(),])/y;
   const BLANKS = " \t\r\n";
   const ACCEPTED =
-    "accepted are numbers, brackets, + - * / % **, comparisons, and, or, not, `a if b else c`, " +
+    "accepted are numbers, brackets, + - * / % **, comparisons, and, or, not, `x if y else z`, " +
     `${Object.keys(FUNCTIONS).join(", ")} and the names ${QUANTITIES.join(", ")}`;
 
   const refuse = (sentence) => {

@@ -48,7 +48,7 @@ SIGN = re.compile(
 )
 BLANKS = " \t\r\n"
 ACCEPTED = (
-    "accepted are numbers, brackets, + - * / % **, comparisons, and, or, not, `a if b else c`, "
+    "accepted are numbers, brackets, + - * / % **, comparisons, and, or, not, `x if y else z`, "
     f"{', '.join(FUNCTIONS)} and the names {', '.join(QUANTITIES)}"
 )
 

@@ -293,7 +293,7 @@
     const fault = element("p", { class: "own-fault", id: `${prefix}-fault`, role: "status" });
     const area = element("textarea", { rows: 3, spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-describedby": fault.id });
     const formulaPart = element("div", {}, named("formula", "Value of probing a field now", area,
-      "Python’s expression syntax. c, s, u and d: 0 to 1. confidence: 0 to 100 percent. staleness, step, horizon: steps. used, budget: probes. Also min, max, abs, sqrt and a if b else c."));
+      "Python’s expression syntax. c, s, u and d: 0 to 1. confidence: 0 to 100 percent. staleness, step, horizon: steps. used, budget: probes. Also min, max, abs, sqrt and x if y else z."));
     const settings = element("div", { class: "own-settings" },
       named("gate", "Gate: probe from this value on", number({ step: "any" })),
       named("notBefore", "Not before step", number({ min: 0, max: config.horizon, step: 1 })),

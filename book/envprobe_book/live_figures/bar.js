@@ -83,7 +83,7 @@
     const said = element("p", { class: "live-said", role: "status" });
     const shown = Object.entries(choices).filter(([knob]) => moves.includes(knob)).map(([, { label }]) => label);
     const more = element("details", { class: "live-more" }, element("summary", {}, "More"), ...shown);
-    const name = "Budget and threshold of every figure here";
+    const name = "Budget and threshold of the figures that move";
     const bar = element("div", { class: "live-bar", role: "group", "aria-label": name });
     bar.append(budget.label, threshold.label, ...(shown.length ? [more] : []), back, said);
     root.append(bar);

@@ -95,6 +95,7 @@
     const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     const ticks = [];
     for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) ticks.push(i * step);
+    if (ticks.length < 2 && most < 8) return ticksOf([low, high], 2 * most); // one alone gives no scale
     return ticks.map((value) => [value, number(value, digits)]);
   }
 
