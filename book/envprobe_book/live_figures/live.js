@@ -58,7 +58,8 @@
       return { rows: figure.rows, setting, seeds: figure.seeds, resamples: figure.resamples };
     }
 
-    const { answer, isSeen, close } = answering(root, {
+    root.dataset.settled = "yes";
+    const { isSeen, close } = answering(root, {
       asked,
       always: isNumbers, // sentences anywhere may show them
       draw: (wanted, found, used) => draw(wanted.setting, found, used),
@@ -69,8 +70,6 @@
     state.isSeen = isSeen;
     if (!isNumbers) place(plot.root, note);
     plot.update(plotted(figure.rows, printed), null);
-    root.dataset.settled = "yes";
-    if (isNumbers) answer(); // under a bar that the address has moved: it never comes into sight
     return () => {
       close();
       plot.close();
