@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from envprobe_book.pages.distributions import draw_onsets
-from envprobe_book.pages.figures import DARK
+from palette import hues
 
 
 def timed(drift, action, world="tooldag", protocol="paper"):
@@ -22,7 +22,7 @@ def test_onsets_are_counted_above_the_diagonal_and_the_censored_left_out():
     areas = procedural.collections[0].get_sizes().tolist()  # of two episodes on a spot, and of one
     assert areas[0] > areas[1]
     assert len(spatial.collections[0].get_offsets()) == 1
-    assert not any(f"--ink-{hue[1:]})" in drawing.svg().partition("</style>")[2] for hue in DARK)
+    assert hues(drawing) == []
 
 
 def test_onsets_that_never_come_make_an_empty_figure_and_the_same_data_the_same_bytes():

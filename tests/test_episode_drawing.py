@@ -5,9 +5,9 @@ import pytest
 
 from envprobe_book.facts.replay import witness
 from envprobe_book.pages.episode import draw_episode
-from envprobe_book.pages.figures import DARK
 from envprobe_core.conditions import make_condition
 from envprobe_core.protocols import OBSERVED
+from palette import hues
 
 
 @pytest.mark.parametrize("world", ["tooldag", "objectstate", "graphnav"])
@@ -29,4 +29,4 @@ def test_the_drawing_has_the_recordings_probes_terms_and_accuracy(world, policy)
         assert heights[:, fired].sum(axis=0) == pytest.approx(score)
         assert f"{len(fired)} probes, {int(recording.useful[0].sum())} of them useful" in drawing.alt
     assert [name.get_text() for name in bottom.get_yticklabels()] == list(seen.world.field_names)
-    assert not [hue for hue in DARK if f"--ink-{hue[1:]})" in drawing.svg().partition("</style>")[2]]
+    assert hues(drawing) == []

@@ -12,14 +12,8 @@ from hypothesis import strategies as st
 from envprobe_book.analyses import atlas, sensitivity
 from envprobe_book.analyses.sensitivity import NOBODY, explained_share, find_deciders, slices_of
 from envprobe_book.pages.atlas import draw_deciding, draw_shares, draw_space, draw_wide
-from envprobe_book.pages.figures import DARK
 from envprobe_core.conditions import find_protocols
-
-
-def hues(drawing):
-    """The colours of a drawing that are neither the text's nor grey."""
-    body = drawing.svg().partition("</style>")[2]
-    return [hue for hue in DARK if f"--ink-{hue[1:]})" in body]
+from palette import hues
 
 
 @given(st.integers(0, 10_000), st.integers(2, 5), st.integers(12, 40))
