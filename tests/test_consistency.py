@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envprobe_book.claims import PaperValue, paper_values
-from envprobe_book.claims.consistency import RULES, find_contradictions, quantity
+from envprobe_book.claims.consistency import RULES, find_contradictions, row_and_measure
 
 PAIR = "spatial: simple vs periodic"
 
@@ -78,9 +78,9 @@ def test_a_planted_fault_breaks_its_rule_alone(planted, rule):
 
 
 def test_a_cell_of_a_comparison_is_its_policys_number():
-    assert quantity(SOUND[0]) == ("spatial: simple", "accuracy")
-    assert quantity(SOUND[1]) == ("spatial: periodic", "accuracy")
-    assert quantity(SOUND[2]) == (PAIR, "accuracy_difference_pct")
+    assert row_and_measure(SOUND[0]) == ("spatial: simple", "accuracy")
+    assert row_and_measure(SOUND[1]) == ("spatial: periodic", "accuracy")
+    assert row_and_measure(SOUND[2]) == (PAIR, "accuracy_difference_pct")
     other = [*SOUND, number("spatial: simple vs judge", "reference_accuracy", "0.30")]
     assert broken_by(other) == []
     other = [*SOUND, number("spatial: periodic vs judge", "method_accuracy", "0.30")]

@@ -11,7 +11,7 @@ scribe, which keeps nothing, is an agent of another form, and what only it does 
 settled once an episode, which changes nothing while all is called critical.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,7 +39,7 @@ from envprobe_core.comparing import NotTestable, PairedEpisodes, columns_read
 from envprobe_core.conditions import Condition, Seeds, find_protocols
 from envprobe_core.parallel import map_unordered
 from envprobe_core.policies import OF_THE_PAPER
-from envprobe_core.protocols import Protocol
+from envprobe_core.protocols import Protocol, in_words
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
 
@@ -334,3 +334,20 @@ def shares_of(
         for row, name in enumerate(protocols)
     ]
     return pd.DataFrame(rows)
+
+
+def beside(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The shares of several groups of agents, one after the other, as a table shows them.
+
+    Args:
+        parts: of each group, by its title, as `shares_of` gives them.
+
+    Returns:
+        Their rows, with `column` (protocol and group in words) and `cell` (the three shares, or a dash).
+    """
+    both = pd.concat([part.assign(agents=title) for title, part in parts.items()])
+    shares = both[["holds", "inconclusive", "reverses"]].itertuples(index=False)
+    return both.assign(
+        column=both["protocol"].map(in_words) + ", " + both["agents"],
+        cell=["–" if np.isnan(row[0]) else " / ".join(f"{part:.0f}" for part in row) for row in shares],
+    )

@@ -70,7 +70,7 @@ def differences_of(numbers: Sequence[PaperValue]) -> Iterator[tuple[Cells, str, 
                 yield cells, measure, value
 
 
-def quantity(value: PaperValue) -> tuple[str, str]:
+def row_and_measure(value: PaperValue) -> tuple[str, str]:
     """What a number measures, as row and column: a cell of a comparison belongs to its policy's row."""
     found = _SIDE.fullmatch(value.row)
     side, _, measure = value.column.partition("_")
@@ -108,7 +108,7 @@ def quantities_have_one_value(numbers: Sequence[PaperValue]) -> Broken:
     """Quantities that are printed twice, with values that rounding does not reconcile."""
     first: dict[tuple[str, str], PaperValue] = {}
     for value in numbers:
-        other = first.setdefault(quantity(value), value)
+        other = first.setdefault(row_and_measure(value), value)
         if value.relation == other.relation == "=":
             slack = max(value.half_unit, other.half_unit)
             agree = abs(value.value - other.value) <= slack + _EXACT

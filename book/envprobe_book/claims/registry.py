@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from envprobe_book.claims import PaperValue
+from envprobe_core.comparing import STRATA
 from envprobe_core.policies import POLICIES
 
 CAMPAIGNS = {
@@ -14,7 +15,6 @@ CAMPAIGNS = {
 }
 """What we call each campaign, and the roles that the registry gives its cells."""
 REGIME = "S2"  # of the paper's tables
-STRATA = {"procedural": ("tooldag",), "spatial": ("objectstate", "graphnav")}
 WITH_A_PROBE = "tab:g4_main"  # the table whose n counts episodes with a probe
 APART = 0.01  # two levels of one policy that lie further apart are not those of one campaign
 
@@ -84,7 +84,7 @@ def find_origins(cells: pd.DataFrame, numbers: Sequence[PaperValue], first_level
             continue
         some = source == WITH_A_PROBE
         tools, spatial = STRATA["procedural"], STRATA["spatial"]
-        worlds = (*tools, *spatial) if stratum == "unstated" else STRATA.get(stratum, (stratum,))
+        worlds = STRATA["combined"] if stratum == "unstated" else STRATA.get(stratum, (stratum,))
         also = ""
         if stratum == "combined":  # in each part on its own, since the second campaign has tools alone
             sizes = (1, 1) if some else (n / 3, 2 * n / 3)

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 
 from envprobe_book.analyses.atlas import BOX, Atlas, values_of
 from envprobe_book.analyses.sensitivity import DECIDES, MOST_SLICES, NOBODY, slices_of
+from envprobe_book.pages.draw import PRINTED
 from envprobe_book.pages.figures import GREY, GROUND, INK, Drawing, canvas, styled
 from envprobe_book.pages.markup import number, percent
 from envprobe_core.protocols import in_words
@@ -20,7 +21,6 @@ from envprobe_core.protocols import in_words
 ROW = 0.145  # inches, of a claim
 DASHED = {"color": GREY, "linewidth": 0.8, "linestyle": (0, (4, 3))}
 SIGN = {"linestyle": "none", "color": INK, "markersize": 5, "markeredgewidth": 1.6}
-PRINTED = {"marker": "d", "color": INK, "markerfacecolor": GROUND, "linestyle": "none", "markersize": 8}
 AGENT_MARKERS = {"calibrated": "o", "typical": "s", "careful": "^", "overconfident": "v", "perfect": "P"}
 OTHER_AGENT = "X"
 HOLDS_BAR, REVERSES_BAR = {"color": INK, "alpha": 0.55}, {"color": INK, "alpha": 0.2}
@@ -43,7 +43,9 @@ def draw_space(agents: pd.DataFrame, paper: dict[str, float], planes: tuple[tupl
         for agent in agents.index[~sampled]:
             marker = AGENT_MARKERS.get(agent, OTHER_AGENT)
             axes.plot(agents[x][agent], agents[y][agent], marker=marker, color=INK, ls="none", label=agent)
-        axes.plot(paper[x], paper[y], label="the paper", **PRINTED)
+        axes.plot(
+            paper[x], paper[y], label="the paper", **PRINTED | {"markerfacecolor": GROUND, "markersize": 8}
+        )
         axes.set_xlabel(f"{x}\n(share)")
         axes.set_ylabel(f"{y} (share)")
         axes.margins(0.08)
