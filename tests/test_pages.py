@@ -26,7 +26,7 @@ from envprobe_book.reproduce.execution import clean
 from envprobe_book.reproduce.sections import METADATA_KEY, ROOT, find_sections, parse_assignments, resolve
 from envprobe_core.policies.custom import View
 from envprobe_core.protocols import DEPARTURES
-from watching import serious_in_both_themes, set_formulas, watch
+from watching import AT_REST, serious_in_both_themes, set_formulas, watch
 
 SECTIONS = find_sections()
 FRAME = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
@@ -233,6 +233,7 @@ def test_everyone_can_use_the_page(tab, html, name):
     for width in (390, 1280):
         tab.set_viewport_size({"width": width, "height": 844})
         tab.evaluate(LAID_OUT)
+        tab.wait_for_function(AT_REST)  # the columns take their widths little by little
         tab.wait_for_function(f"{WIDER} <= 0")
         tab.wait_for_function(f"({UNREACHABLE})().length === 0")  # a page looks at its boxes after a change
     tab.evaluate(LEAVE_OUT, INSIDE)
