@@ -78,7 +78,7 @@
       regime: choice("regime", "Regime", Object.keys(known.regimes), known.regimes),
       profile: choice("profile", "Profile of the simulated agent", Object.keys(known.profiles), {}),
     };
-    const back = element("button", { type: "button", class: "live-back" }, "Back to this page’s values");
+    const back = element("button", { type: "button", class: "live-back" }, "Back", element("span", { class: "live-back-long" }, " to this page’s values"));
     back.addEventListener("click", rest);
     const said = element("p", { class: "live-said", role: "status" });
     const shown = Object.entries(choices).filter(([knob]) => moves.includes(knob)).map(([, { label }]) => label);
