@@ -10,6 +10,7 @@ from playwright import sync_api as playwright
 
 from envprobe_book.live_figures import estimates
 from envprobe_book.live_figures.estimates import Estimate
+from envprobe_book.live_figures.words import said
 from envprobe_book.reproduce.sections import find_sections
 from test_pages import WAITS
 
@@ -63,6 +64,7 @@ def test_sentences_and_chips_follow_figures_that_are_on_their_page(html, name):
     shown = set(re.findall(r'class="live-figure" data-engine id="([^"]+)"', text))
     followed = set(re.findall(r'data-number="\["([^"]+)",', text))
     followed |= set(re.findall(r'\["([a-z][\w-]*)",\d+,"(?:value|low|high|x)', text))
+    followed |= set(re.findall(r'"figures":\["([^"]+)"', text))
     assert followed <= shown
     assert followed or name not in LIVE or name == "how-a-section-is-made"
 
@@ -124,30 +126,68 @@ def test_what_an_address_cannot_mean_is_left_out(browse, html):
     assert page.locator("body > .live-bar output").all_text_contents() == ["7", "1.50"]
 
 
-def test_sentences_follow_the_reader(browse, html):
-    """With no budget both policies do the same: no gain, and nothing that is said of one holds."""
-    page = browse(html.as_uri(), "/executed/what-we-found.html")
-    first = page.locator(".live-conclusion").first
-    first.wait_for()
-    before = first.get_attribute("class")
-    page.locator("body > .live-bar input[data-knob=budget]").fill("0")
-    playwright.expect(first).to_have_class(re.compile("live-not-so"), timeout=60_000)
-    page.locator("em", has_text="Not so with these values").first.wait_for()
-    page.locator("body > .live-bar").get_by_role("button", name="Back").click()
-    playwright.expect(first).to_have_class(before)
+TOLD = "all => all.map((span) => [JSON.parse(span.dataset.told), span.textContent])"
 
 
-def test_a_title_is_struck_out_where_it_is_not_so(browse, html):
+@pytest.mark.parametrize(("budget", "threshold"), [(15, 2.5), (9, 2.25), (3, 0.75), (0, 1.5)])
+@pytest.mark.parametrize("name", ["index", "executed/main-results", "executed/what-we-found"])
+def test_sentences_say_what_is_so_wherever_a_reader_stands(browse, html, name, budget, threshold):
+    """What a page says after a move is what Python says of the numbers that Python finds there."""
+    page = browse(html.as_uri(), f"/{name}.html?budget={budget}&threshold={threshold}")
+    page.locator(".live-told").first.wait_for(state="attached")
+    figures = page.evaluate("Object.values(EnvProbe.live.figures).map(({figure}) => [figure.name, figure])")
+    figures = dict(figures)
+    for span in page.locator(".live-told").all():
+        if span.is_visible():
+            span.scroll_into_view_if_needed()
+            playwright.expect(span).not_to_have_class(re.compile("live-(old|rough)"), timeout=60_000)
+    found = {}
+    for slot, text in page.locator(".live-told:visible").evaluate_all(TOLD):
+        if slot["kind"] == "knob":
+            continue
+        for figure in slot["figures"]:
+            own = figures[figure]
+            found.setdefault(
+                figure, expected(own, own["setting"] | {"budget": budget, "threshold": threshold})
+            )
+        assert text == said(slot, [found[figure][row] for figure, row in slot["of"]])
+
+
+def test_what_is_not_final_wears_its_mark(browse, html):
+    """A move fades what is old in the frame that it is painted in; few seeds are told by `~`."""
     page = browse(html.as_uri(), "/executed/main-results.html")
-    title = page.locator("#gains .lp-title .live-conclusion")
-    title.wait_for()
-    assert "live-not-so" not in (title.get_attribute("class") or "")
-    page.locator("body > .live-bar input[data-knob=budget]").fill("0")
-    playwright.expect(title).to_have_class(re.compile("live-not-so"), timeout=60_000)
-    playwright.expect(page.locator("#gains .lp-title")).to_contain_text("Not so with these values")
-    page.locator("body > .live-bar").get_by_role("button", name="Back").click()
-    playwright.expect(title).not_to_have_class(re.compile("live-not-so"))
-    assert page.locator("#gains .lp-title em").count() == 0
+    page.locator("#gains .lp").wait_for()
+    marks = page.evaluate(
+        "() => new Promise((go) => { EnvProbe.bar.move({ budget: 15 });"
+        " const seen = () => go(document.querySelector('.live-told').className);"
+        " requestAnimationFrame(() => setTimeout(seen)); })"
+    )
+    assert "live-old" in marks
+    first = page.locator(".live-told").first
+    playwright.expect(first).not_to_have_class(re.compile("live-(old|rough)"), timeout=60_000)
+    assert (
+        page.locator(".live-heard").text_content() == page.locator("p:has(.live-told)").first.text_content()
+    )
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_a_dragged_slider_moves_by_a_step(browse, html, width):
+    """The bar keeps its place under the pointer, also where what it says appears meanwhile."""
+    page = browse(html.as_uri(), "/executed/main-results.html")
+    page.set_viewport_size({"width": width, "height": 900})
+    slider = page.locator("body > .live-bar input[data-knob=budget]")
+    box = slider.bounding_box()
+    share = float(slider.input_value()) / float(slider.get_attribute("max"))
+    x, y = box["x"] + 8 + (box["width"] - 16) * share, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    values = [float(slider.input_value())]
+    for step in range(1, 12):
+        page.mouse.move(x + 2 * step, y)
+        values.append(float(slider.input_value()))
+    page.mouse.up()
+    assert max(abs(one - other) for one, other in itertools.pairwise(values)) <= 1
+    assert slider.bounding_box()["x"] == box["x"]
 
 
 @pytest.mark.parametrize("width", [390, 1400])

@@ -280,7 +280,7 @@ def choose_a_verdict(page):
 
 
 MOVED = [  # what a reader makes of a page, which is not as it was built
-    ("voi", open_the_bar), ("what-we-found", move_until_struck_out), ("main-results", read_a_mark),
+    ("voi", open_the_bar), ("terms", move_until_struck_out), ("main-results", read_a_mark),
     ("one-episode", play_half_way), ("explorer", ask_for_what_cannot_be_run), ("scoreboard", open_a_card),
     ("scoreboard", choose_a_verdict),
 ]  # fmt: skip

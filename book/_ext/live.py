@@ -41,7 +41,8 @@ def mark_sentences(app: Sphinx, doctree: nodes.document) -> None:
         markup = "</span>"
         if told != "end":
             tests = base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).decode()
-            markup = f'<span class="live-conclusion" data-tests="{html.escape(tests)}">'
+            kind = 'live-told" data-told' if tests.startswith("{") else 'live-conclusion" data-tests'
+            markup = f'<span class="{kind}="{html.escape(tests)}">'
         link.replace_self(nodes.raw("", markup, format="html"))
 
 

@@ -1,7 +1,8 @@
 """Figures under the reader's hand: described once as data, drawn by Python and by the page alike.
 
 `live` makes one from estimates: `mean` of a policy, `gain` over another, `shift` of a gain, `track` over
-time, `fixed` for a number that nobody moves. `chips` sets some of its numbers below an answer.
+time, `fixed` for a number that nobody moves. `chips` sets some of its numbers below an answer, and `tell`
+says a sentence whose words follow them: `worded`, `pattern`, `grouped`, `ranked`, `counted`, `knob`.
 The scripts beside the modules do the same in a page: `estimates.js` finds the numbers, `draw.js` draws them,
 `bar.js` holds budget and threshold for all figures of a page, `live.js` joins the three.
 """
@@ -9,5 +10,9 @@ The scripts beside the modules do the same in a page: `estimates.js` finds the n
 from envprobe_book.live_figures.estimates import Estimate, fixed, gain, mean, shift, track
 from envprobe_book.live_figures.figure import LiveFigure, live
 from envprobe_book.live_figures.readings import chips
+from envprobe_book.live_figures.telling import counted, each, grouped, knob, pattern, ranked, tell, worded
 
-__all__ = ["Estimate", "LiveFigure", "chips", "fixed", "gain", "live", "mean", "shift", "track"]
+__all__ = [
+    "Estimate", "LiveFigure", "chips", "counted", "each", "fixed", "gain", "grouped", "knob", "live", "mean",
+    "pattern", "ranked", "shift", "tell", "track", "worded",
+]  # fmt: skip

@@ -2,8 +2,8 @@
 //
 // A classic script, after estimates.js and bar.js. It makes
 //
-//   EnvProbe.answering(root, {asked, draw, refuse, always})
-//                                           answers while `root` is in sight, or always; of the functions given
+//   EnvProbe.answering(root, {asked, draw, refuse, always, also})
+//                                           answers while `root`, or one `also` of it, is in sight, or always
 //       asked()                             what to find: {rows, setting, seeds, resamples}, or null for nothing
 //       draw(asked, found, used)            takes it: `found` has `value`, of points also `x`, for each row;
 //                                           `used` says {resamples, seeds}, as `estimates.evaluate` does
@@ -53,8 +53,9 @@
 
   const quickly = new Set(); // what runs few seeds for a figure in sight
 
-  function answering(root, { asked, draw, refuse, always = false }) {
-    let running = null, isNext = false, timer = 0, isSeen = true, shown = "";
+  function answering(root, { asked, draw, refuse, always = false, also = [] }) {
+    let running = null, isNext = false, timer = 0, shown = "";
+    const seen = new Set([root]);
 
     // While few seeds run, a later move waits for them: a slider that is dragged would else show nothing on its way.
     async function answer(quick = true) {
@@ -93,18 +94,18 @@
     }
 
     const stop = bar.follow(() => {
-      if (isSeen) answer();
+      if (seen.size) answer();
       else root.dataset.settled = "no"; // what it shows belongs to a move before; it answers once it is seen
     });
     const watching = new IntersectionObserver((entries) => {
-      isSeen = entries.at(-1).isIntersecting;
-      if (isSeen) answer();
+      for (const { target, isIntersecting } of entries) seen[isIntersecting ? "add" : "delete"](target);
+      if (seen.size) answer();
     }, { rootMargin: "200px" });
     if (always) answer(); // under a bar that a link has moved: it never comes into sight
-    else watching.observe(root);
+    else [root, ...also].forEach((one) => watching.observe(one));
     return {
       answer,
-      isSeen: () => isSeen,
+      isSeen: () => seen.size > 0,
       close() {
         running?.overtaken.abort();
         clearTimeout(timer);
@@ -114,6 +115,6 @@
     };
   }
 
-  Object.assign(answering, { said, partsOf, estimatesOf });
+  Object.assign(answering, { said, isWhole, partsOf, estimatesOf });
   Object.assign(globalThis.EnvProbe, { answering, plotted });
 })();

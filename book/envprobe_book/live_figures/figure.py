@@ -17,6 +17,7 @@ from envprobe_book.analyses import nondominated
 from envprobe_book.live_figures.estimates import Estimate, Found, evaluate
 from envprobe_book.live_figures.readings import Reading
 from envprobe_book.live_figures.scripts import lab_widget
+from envprobe_book.live_figures.telling import Told
 from envprobe_book.pages.draw import PROTOCOL_DASHES, draw
 from envprobe_book.pages.figures import POLICY_STYLES, Drawing, policy_title, titled
 from envprobe_book.pages.markup import script_json, tested
@@ -143,6 +144,8 @@ class LiveFigure:
             told |= {part: row[part].as_data() for part in found}
             rows.append(told | {"found": _plain(found)})
         look = dict(self.look) | {"label": _text(self.look["label"]), "across": _text(self.look["across"])}
+        if isinstance(look["title"], Told):
+            look["title"] = look["title"].as_data()
         said = {"kind": self.kind, "name": self.name, "series": _series(self.rows), "rows": rows}
         return look | said | {
             "setting": dict(self.setting), "moves": list(self.moves), "seeds": self.seeds,
@@ -204,7 +207,7 @@ def live(
     name: str,
     rows: Iterable[Row],
     *,
-    title: str,
+    title: "str | Callable[[LiveFigure], Told]",
     when: Callable[[LiveFigure], Any] | None = None,
     label: str = "",
     across: str = "",
@@ -226,7 +229,8 @@ def live(
         kind: as `draw` takes it.
         name: a name no other figure of the page has.
         rows: an estimate each (`mean`, `gain`, `shift`, `track`), see `LiveFigure`.
-        title: what to look at; or a sentence that says what is found, with `when`.
+        title: what to look at; or what is found: a function of the figure that gives a telling sentence, or a
+            sentence with `when`.
         when: the title's condition, asked of the figure: comparisons as `conclude` takes them. A page tests
             them at each move, and strikes the title out where one fails. Where they ask for what the figure
             does not show, `about` stands in its place.
@@ -269,6 +273,10 @@ def live(
         "digits": digits, "about": about or title,
     }  # fmt: skip
     figure = LiveFigure(kind, name, given, setting, seeds, resamples, look, tuple(setting))
+    if not isinstance(title, str):
+        told = title(figure)
+        figure.look = look | {"title": told, "about": about or told.plain}
+        return figure
     if when is None:
         return figure
     holds, tests = tested(title, lambda: when(figure))

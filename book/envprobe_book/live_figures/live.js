@@ -6,11 +6,13 @@
 //   figures              those of the page, by name: {figure, setting, found, resamples}
 //
 // In a book's page each `.live-figure` holds its description as JSON (see figure.py) and the static figure,
-// which is replaced. Sentences follow: numbers in `.live-number`, and `.live-conclusion` with its tests.
+// which is replaced. Sentences follow: `.live-told` says itself anew (see telling.js), numbers in `.live-number`,
+// and `.live-conclusion` with its tests. What they show wears `live-rough` while few seeds or resamples stand
+// behind it, and `live-old` until the figure has followed the bar.
 (() => {
   "use strict";
 
-  const { engine, estimates, bar, answering, plotted, plot: makePlot } = globalThis.EnvProbe;
+  const { engine, estimates, bar, answering, plotted, plot: makePlot, telling } = globalThis.EnvProbe;
   const SHADE = 500; // milliseconds without a move, after which the stretch of the threshold is looked for
   const NO_PLOT = { root: "", update() {}, close() {} }; // of numbers that sentences alone show
   const figures = {};
@@ -31,7 +33,7 @@
     const printed = figure.rows.map((row) => row.found);
     const found = figure.rows.flatMap((row) => answering.partsOf(row).map((part) => row.found[part]));
     estimates.remember(answering.estimatesOf(figure.rows), figure.setting, figure, found);
-    const state = { figure, setting: figure.setting, found: printed, resamples: figure.resamples, seeds: null };
+    const state = { figure, setting: figure.setting, found: printed, resamples: figure.resamples, seeds: null, root: isNumbers ? null : plot.root };
     figures[figure.name] = state;
 
     function draw(setting, found, used) {
@@ -62,6 +64,7 @@
     const { isSeen, close } = answering(root, {
       asked,
       always: isNumbers, // sentences anywhere may show them
+      also: readersOf(figure.name).filter((one) => !root.contains(one)),
       draw: (wanted, found, used) => draw(wanted.setting, found, used),
       refuse: (sentence) => {
         note.textContent = `${sentence} The figure shows the values before.`;
@@ -79,6 +82,56 @@
 
   // sentences that follow
 
+  const READERS = "[data-told], [data-number], [data-tests]";
+
+  function readersOf(name) {
+    const said = JSON.stringify(name);
+    return [...document.querySelectorAll(READERS)].filter(({ dataset: own }) => (own.told ?? own.number ?? own.tests).includes(said));
+  }
+
+  const isOld = ({ figure, setting }) => !isSame(setting, settingOf(figure, bar.setting()));
+  const isRough = (state) => !answering.isWhole(state, state.figure.resamples);
+
+  // How sure what a node shows is: it wears one mark.
+  function mark(node, names) {
+    const states = names.map((name) => figures[name]), old = states.some(isOld);
+    node.classList.toggle("live-old", old);
+    node.classList.toggle("live-rough", !old && states.some(isRough));
+    node.classList.toggle("live-moved", !bar.isOwn());
+  }
+
+  function tell(span) {
+    const slot = JSON.parse(span.dataset.told);
+    if (!slot.figures.every((name) => figures[name])) return;
+    const text = slot.kind === "knob" ? knobOf(slot) : telling(slot, slot.of.map(readingOf), slot.figures.some((name) => isRough(figures[name])));
+    if (span.textContent !== text) span.textContent = text;
+    mark(span, slot.figures);
+  }
+
+  function readingOf([name, row, step]) {
+    const { value, low, high } = figures[name].found[row].value;
+    const [one, from, to] = step === undefined ? [value, low, high] : [value.at(step), low.at(step), high.at(step)];
+    return { value: one ?? NaN, low: from ?? NaN, high: to ?? NaN }; // JSON has no NaN
+  }
+
+  // The setting that the figure's numbers belong to, which may not be the bar's yet.
+  function knobOf({ figures: [name], knob, digits, unit }) {
+    const { setting } = figures[name], value = knob === "budget" ? bar.budgetOf(setting) : setting[knob];
+    const text = telling.number(value, digits);
+    return unit ? telling.inUnits(`${text} {unit}`, unit) : text;
+  }
+
+  // The first sentence, once it is final, for those who hear the page.
+  const heard = Object.assign(document.createElement("p"), { className: "live-heard" });
+  heard.setAttribute("role", "status");
+  function announce() {
+    const first = document.querySelector(".live-told")?.closest("p");
+    if (!first || first.querySelector(".live-old, .live-rough")) return;
+    if (!heard.isConnected) document.body.append(heard);
+    else if (heard.dataset.said !== first.textContent) heard.textContent = first.textContent;
+    heard.dataset.said = first.textContent;
+  }
+
   function numberOf(/** @type {any[]} */ [name, row, part, absolute, step]) {
     const found = figures[name]?.found[row];
     if (!found) return undefined;
@@ -94,25 +147,21 @@
   function follow() {
     cancelAnimationFrame(waiting);
     waiting = requestAnimationFrame(() => {
+      for (const state of Object.values(figures)) state.root?.classList.toggle("live-behind", isOld(state));
+      document.querySelectorAll(".live-told").forEach(tell);
       document.querySelectorAll(".live-number").forEach(showNumber);
       document.querySelectorAll(".live-conclusion").forEach(test);
-      document.querySelectorAll(".live-setting").forEach(showKnob);
+      announce();
     });
   }
 
   function showNumber(span) {
     const value = numberOf(JSON.parse(span.dataset.number));
     if (value === undefined) return;
-    const text = makePlot.number(value, Number(span.dataset.digits));
-    const signed = span.dataset.sign && value > 0 && /[1-9]/.test(text) ? `+${text}` : text;
-    if (span.textContent !== signed) span.textContent = signed;
-    span.classList.toggle("live-moved", !bar.isOwn());
-  }
-
-  function showKnob(span) {
-    const setting = bar.setting();
-    const text = span.dataset.knob === "budget" ? String(bar.budgetOf(setting)) : setting[span.dataset.knob].toFixed(2);
+    const [name] = JSON.parse(span.dataset.number);
+    const text = telling.number(value, Number(span.dataset.digits), { signed: Boolean(span.dataset.sign), isRough: isRough(figures[name]) });
     if (span.textContent !== text) span.textContent = text;
+    mark(span, [name]);
   }
 
   // A sentence is struck out where one of its tests fails, and says so.
@@ -202,6 +251,7 @@
       shadeLater();
     }
     open(root, figure, (picture, note) => root.querySelector(".live-static").replaceWith(picture, note));
+    follow(); // what a link asks for is not there yet
   }
 
   function show(root, figure) {

@@ -37,11 +37,13 @@ class Plane:
         cells: of each protocol [threshold, budget, part], the parts value, low and high, in points.
         numbers: a figure of kind `numbers`, whose rows the page's sentences follow.
         body: HTML that stands beside the plane.
+        lead: HTML of the sentence above both.
     """
 
     cells: dict[str, Floats]
     numbers: LiveFigure
     body: str = ""
+    lead: str = ""
 
     @cached_property
     def drawing(self) -> Drawing:
@@ -59,7 +61,8 @@ class Plane:
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         data = script_json(self.as_data())
         page = (
-            '<div class="live-plane" data-engine><div class="live-plane-picture">'
+            f'<div class="live-plane" data-engine><p class="live-plane-lead">{self.lead}</p>'
+            '<div class="live-plane-picture">'
             f'<div class="live-static">{self.drawing.svg()}</div>'
             f'<script type="application/json">{data}</script></div>'
             f'<div class="live-plane-body">{self.body}</div></div>{self.numbers.page_html()}'

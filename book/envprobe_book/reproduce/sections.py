@@ -36,7 +36,7 @@ Value = bool | int | float | str
 
 SHARED = (
     "notebooks/matplotlibrc", "requirements.txt", "data/**/*",
-    "envprobe_core/**/*.py", "envprobe_core/**/*.toml", "book/envprobe_book/**/*.py",
+    "envprobe_core/**/*.py", "envprobe_core/**/*.toml", "book/envprobe_book/**/*.py", "book/envprobe_book/**/*.json",
 )  # fmt: skip
 """What every section depends on, beside its own cells and parameters."""
 METADATA_KEY = "envprobe"
