@@ -1,14 +1,11 @@
 """Statistics of the paper: ratios of sums with bootstrap intervals, medians, Wilson's interval, McNemar's p.
 
 The unit is the episode (a seed in a world), or a pair of episodes. Pooled worlds are strata: units are
-resampled within their stratum. All statistics share one matrix of resample counts a sample size, drawn by the
-engine's counter-based hash, and resampled sums are formed in fixed point, so they are exact: neither the
-order of units, columns or calls nor the BLAS library nor NumPy's generators move a bit. Sources: section 6.1
-of the paper; Efron and Tibshirani (1993).
+resampled within their stratum. What is resampled is resampled by `resampling`, which pages run too. Sources:
+section 6.1 of the paper; Efron and Tibshirani (1993).
 """
 
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 from numbers import Integral, Real
 from statistics import NormalDist
@@ -17,24 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.engine import noise
+from envprobe_core import resampling as parts
 from envprobe_core.errors import InputError
 
 RESAMPLES = 10_000
 LEVEL = 0.95
 LARGE = 10_000  # units above which a plain mean gets the normal interval, the bootstrap's limit
-TIE = 1e-12  # relative distance below which a resampled statistic counts as equal to the null
-KEPT_UNITS = 2_500  # larger count matrices are drawn again at each use, in blocks
-FIXED_POINT_BITS = 52
-KEPT_AS_NUMBERS = 1_000_000  # counts of a matrix that is kept as floating-point numbers too
-DRAWS_AT_ONCE = 100_000  # small enough for the cache, and for BLAS to stay on one thread
 LARGEST_SEED = 2**53  # below it every whole number is a number of a page as well
-RESAMPLING = noise.STREAMS  # the first stream that the engine does not use
 NEGLIGIBLE = 1e-30  # a probability next to the largest of its distribution
 MIN_RUNNING = 10  # fewer running episodes carry no mean worth drawing
 
 Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
 Number = float | Floats  # one, or [column]
 
 
@@ -89,101 +80,17 @@ def check_level(level: float) -> None:
 # resampling
 
 
-# what the engine compiles for one word is here applied to arrays of words
-_mix = getattr(noise.mix, "py_func", noise.mix)
-
-
-def _words(key: Words, numbers: Words) -> Words:
-    """The words of numbers under a key, as `noise.numbered` draws them, [number]."""
-    return _mix(key + (numbers + noise.ONE) * noise.GOLDEN)
-
-
-def _key(n: int, seed: int) -> Words:
-    """The key of the resamples of n units, [1], as `noise.stream_keys` makes the keys of a world."""
-    seeded, stream = np.array([seed], np.uint64), np.array([(n << 32) + RESAMPLING], np.uint64)
-    return _mix(_mix(seeded + noise.GOLDEN) ^ _mix(stream * noise.GOLDEN))
-
-
-def _count_blocks(n: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.integer]]:
-    """Yield rows of the count matrix in blocks; the size of a block moves no draw."""
-    key, rows = _key(n, seed), 1 + DRAWS_AT_ONCE // n
-    for start in range(0, resamples, rows):
-        own = min(rows, resamples - start)
-        upper = _words(key, np.arange(start * n, (start + own) * n, dtype=np.uint64)) >> noise.u64(32)
-        unit = ((upper * noise.u64(n)) >> noise.u64(32)).astype(np.int64).reshape(own, n)
-        unit += np.arange(0, own * n, n)[:, None]  # a row's units have numbers of their own
-        counts = np.bincount(unit.ravel(), minlength=own * n).reshape(own, n)
-        yield counts.astype(np.min_scalar_type(n))
-
-
-@lru_cache(maxsize=8)
-def resample_counts(n: int, resamples: int = RESAMPLES, seed: int = 0) -> npt.NDArray[np.integer]:
-    """How often each unit is drawn in each resample, [resample, unit]; each row sums to n.
-
-    Draw k of resample r is the unit `(word >> 32) * n >> 32`, where `word` is number r n + k of the engine's
-    hash (`engine.noise`) under the key of (seed, n): no resample depends on how many there are. A unit's
-    chance differs from 1 / n by less than 2**-32. Read-only, made once a sample size.
-
-    >>> resample_counts(5, 3).tolist()
-    [[1, 1, 1, 0, 2], [2, 0, 0, 0, 3], [1, 1, 1, 2, 0]]
-    """
-    counts = np.concatenate(list(_count_blocks(n, resamples, seed)))
-    counts.setflags(write=False)
-    return counts
-
-
-@lru_cache(maxsize=8)
-def _counts_as_numbers(n: int, resamples: int, seed: int) -> Floats:
-    """The counts as floating-point numbers, which a product with others takes several times sooner."""
-    return resample_counts(n, resamples, seed).astype(np.float64)
-
-
-def resampled_sums(columns: Floats, resamples: int, seed: int) -> Floats:
-    """Sum `columns` [unit, column] over every resample, [resample, column], exactly.
-
-    Values are rounded to multiples of a power of two for which no sum can exceed 2**53: the
-    rounding moves a mean by less than n * 2**-52 of the largest value.
-
-    >>> resampled_sums(np.array([[1.0], [1.0]]), resamples=2, seed=0).tolist()
-    [[2.0], [2.0]]
-    """
-    n = len(columns)
-    exponent = FIXED_POINT_BITS - np.frexp(n * np.abs(columns).max(axis=0))[1]
-    whole = np.rint(np.ldexp(columns, exponent))
-    if n <= KEPT_UNITS:
-        counts = resample_counts(n, resamples, seed)
-        if counts.size <= KEPT_AS_NUMBERS:
-            counts = _counts_as_numbers(n, resamples, seed)
-        rows = 1 + DRAWS_AT_ONCE // n
-        blocks = (counts[start : start + rows] for start in range(0, resamples, rows))
-    else:
-        blocks = _count_blocks(n, resamples, seed)
-    with np.errstate(invalid="ignore"):  # BLAS flags lanes of its own beyond a short row (numpy#24067)
-        return np.ldexp(np.concatenate([block @ whole for block in blocks]), -exponent)
-
-
-def bootstrap_means(
-    values: npt.ArrayLike, strata: npt.ArrayLike | None = None, *, resamples: int = RESAMPLES, seed: int = 0
-) -> Floats:
-    """Resampled means, [resample] or [resample, column], of `values` [unit] or [unit, column].
-
-    Units are drawn within their stratum (`strata` [unit], any labels) and pooled. The k-th stratum reads
-    the count matrix k rows on, so strata of one size are drawn independently. One of a single unit says
-    nothing of how means vary: then all are NaN.
+def _laid_out(data: Floats, strata: npt.ArrayLike | None, resamples: int, seed: int) -> tuple[Floats, Ints]:
+    """The columns of `data` [unit, column] as `resampling` takes them: [column, unit], and the strata's ends.
 
     Raises:
-        InputError: for no values, NaN or infinity, lengths that differ, and less than one resample. All that
-            is resampled passes through here.
-
-    >>> bootstrap_means([1.0, 1.0, 1.0], resamples=2).tolist()
-    [1.0, 1.0]
+        InputError: for NaN or infinity, lengths that differ, and less than one resample. All that is
+            resampled passes through here.
     """
-    data = np.asarray(values, dtype=np.float64)
-    if data.ndim not in (1, 2) or data.size == 0:
-        raise InputError(f"values of shape {data.shape}; [unit] or [unit, column], not empty, is accepted")
     if len(bad := np.argwhere(~np.isfinite(data))):
-        first = data[tuple(bad[0])]
-        raise InputError(f"values hold {first} at unit {bad[0][0]}; finite numbers are accepted")
+        raise InputError(
+            f"values hold {data[tuple(bad[0])]} at unit {bad[0][0]}; finite numbers are accepted"
+        )
     for what, count, least in (("resamples are", resamples, 1), ("the seed is", seed, 0)):
         if not isinstance(count, Integral) or isinstance(count, bool) or count < least:
             raise InputError(f"{what} {count!r}; a whole number from {least} is accepted")
@@ -194,14 +101,47 @@ def bootstrap_means(
         raise InputError(f"strata of shape {labels.shape}, {len(data)} units; one label a unit is accepted")
     if (labels != labels).any():  # NaN is no label: a unit without one would fall out of every stratum
         raise InputError(f"strata hold {labels[labels != labels][0]}; a label for every unit is accepted")
-    columns = data.reshape(len(data), -1)
-    total = np.zeros((resamples, columns.shape[1]))
-    for shift, label in enumerate(np.unique(labels)):
-        group = columns[labels == label]
-        sums = resampled_sums(group, resamples, seed) if len(group) > 1 else np.full_like(total, np.nan)
-        total += np.roll(sums, shift, axis=0)
-    means = total / len(data)
-    return means[:, 0] if data.ndim == 1 else means
+    _, place, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    ordered = data[np.argsort(place, kind="stable")]
+    return np.ascontiguousarray(ordered.T), np.cumsum(counts)
+
+
+def _scratch(columns: Floats, resamples: int) -> tuple[Ints, Floats, Floats]:
+    """What the compiled functions write in: `drawn whole draws`."""
+    width, units = columns.shape
+    whole = np.empty((width, max(units + 3, parts.PARTIALS)))
+    return np.empty(units, np.int64), whole, np.empty((width, resamples))
+
+
+def bootstrap_means(
+    values: npt.ArrayLike, strata: npt.ArrayLike | None = None, *, resamples: int = RESAMPLES, seed: int = 0
+) -> Floats:
+    """Resampled means, [resample] or [resample, column], of `values` [unit] or [unit, column].
+
+    Units are drawn within their stratum (`strata` [unit], any labels) and pooled, as `resampling.draw_means`
+    says. A stratum of a single unit says nothing of how means vary: then all are NaN.
+
+    >>> bootstrap_means([1.0, 1.0, 1.0], resamples=2).tolist()
+    [1.0, 1.0]
+    """
+    data = np.asarray(values, dtype=np.float64)
+    if data.ndim not in (1, 2) or data.size == 0:
+        raise InputError(f"values of shape {data.shape}; [unit] or [unit, column], not empty, is accepted")
+    columns, ends = _laid_out(data.reshape(len(data), -1), strata, resamples, seed)
+    drawn, whole, draws = _scratch(columns, resamples)
+    parts.means(columns, ends, int(seed), drawn, whole, draws)
+    return draws[0] if data.ndim == 1 else draws.T
+
+
+def resample_counts(n: int, resamples: int = RESAMPLES, seed: int = 0) -> npt.NDArray[np.integer]:
+    """How often each unit is drawn in each resample, [resample, unit]; each row sums to n.
+
+    >>> resample_counts(5, 3).tolist()
+    [[1, 1, 1, 0, 2], [2, 0, 0, 0, 3], [1, 1, 1, 2, 0]]
+    """
+    found = np.zeros((resamples, n), np.int32)
+    parts.counts(int(seed), found)
+    return found.astype(np.min_scalar_type(n))
 
 
 # what resamples say
@@ -221,51 +161,46 @@ def percentile_interval(draws: npt.ArrayLike, level: float = LEVEL) -> tuple[Flo
     return low, high
 
 
-def estimate_of(
-    mean: Floats,
-    draws: Floats,
-    kept: npt.NDArray[np.bool_],
-    n: npt.NDArray[np.int64],
+def _check_asked(level: float, family: int) -> None:
+    """Refuse what is no level of an interval or no number of comparisons."""
+    if not (isinstance(level, Real) and 0 < level < 1 and isinstance(family, Integral) and family >= 1):
+        what = f"level {level!r}, family {family!r}"
+        raise InputError(f"{what}: a level in (0, 1) and a family from 1 are accepted")
+
+
+def ratios(
+    tops: Floats,
+    bottoms: Floats,
+    strata: npt.ArrayLike | None = None,
     *,
+    contrasted: bool = False,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
     null: float = 0.0,
     level: float = LEVEL,
     family: int = 1,
-) -> Estimate:
-    """What resampled statistics [resample, column] tell of an observed one [column].
+) -> Floats:
+    """Estimate ratios of sums of `tops` over sums of `bottoms` [unit, column], [part, statistic].
 
-    Resamples that are not `kept` do not count. p_greater = (1 + #{draws <= null}) / (1 + draws), and p_less
-    is the mirror image: the observed sample counts as one of its resamples, so p is never 0 (Davison and
-    Hinkley 1997, section 4.2). Where draws are NaN, so are ends and p.
+    The parts are named in `resampling`. With `contrasted` a statistic is the ratio of a column of the first
+    half minus that of its like in the second.
 
-    Raises:
-        InputError: for a level outside (0, 1), a family below 1, or no resample that is kept.
-
-    >>> draws = np.array([[0.1], [0.2], [0.3]])
-    >>> estimate_of(np.array([0.2]), draws, draws > 0, np.array([5])).p_less.tolist()
-    [1.0]
+    >>> ratios(np.array([[1.0, 2.0], [3.0, 2.0]]), np.ones((2, 2)), contrasted=True)[parts.MEAN].tolist()
+    [0.0]
     """
-    if not (isinstance(level, Real) and 0 < level < 1 and isinstance(family, Real) and family >= 1):
-        what = f"level {level!r}, family {family!r}"
-        raise InputError(f"{what}: a level in (0, 1) and a family from 1 are accepted")
-    if not kept.any(axis=0).all():
-        raise InputError(f"none of {len(draws)} resamples holds an event; more resamples are needed")
-    levels = (level, level if family == 1 else 1 - (1 - level) / family)
-    points = [end for tail in ((1 - share) / 2 for share in levels) for end in (tail, 1 - tail)]
-    found = np.empty((6, draws.shape[1]))
-    whole = kept.all(axis=0)
-    for columns in (np.flatnonzero(whole), *np.flatnonzero(~whole)[:, None]):
-        if len(columns):
-            own = draws[:, columns][kept[:, columns].all(axis=1)]
-            slack = TIE * np.maximum(np.abs(own).max(axis=0), abs(null))
-            below = 1 + np.count_nonzero(own <= null + slack, axis=0)
-            above = 1 + np.count_nonzero(own >= null - slack, axis=0)
-            found[:4, columns] = np.quantile(own, points, axis=0)
-            shares = np.stack([below, above]) / (1 + len(own))
-            found[4:, columns] = np.where(np.isnan(own).any(axis=0), np.nan, shares)
-    low, high, low_adjusted, high_adjusted, greater, less = found
-    p = np.minimum(1.0, 2 * np.minimum(greater, less))
-    adjusted = (low_adjusted, high_adjusted, np.minimum(1.0, p * family))
-    return Estimate(mean, low, high, p, n, *adjusted, greater, less)
+    columns, ends = _laid_out(np.concatenate([tops, bottoms], axis=1), strata, resamples, seed)
+    _check_asked(level, family)
+    found = np.empty((tops.shape[1] // (2 if contrasted else 1), parts.PARTS))
+    asked = (int(contrasted), int(seed), float(null), float(level), float(family))
+    parts.ratios(columns, ends, *asked, *_scratch(columns, resamples), found)
+    if np.isnan(found).any() and np.diff(ends, prepend=0).min() > 1:
+        raise InputError(f"none of {resamples} resamples holds an event; more resamples are needed")
+    return found.T
+
+
+def _estimate(found: Floats) -> Estimate:
+    """The parts of estimates [part, statistic], or of one [part], by their names."""
+    return Estimate(*found)._replace(n=found[parts.UNITS].astype(np.int64))
 
 
 def clustered_rate(
@@ -310,25 +245,16 @@ def clustered_rate(
         raise InputError(f"denominators hold {bottom.min()}; numbers from 0 are accepted")
     single, labels = top.ndim == 1, chosen if strata is None and first is not None else strata
     top, bottom = (part.reshape(len(part), -1) for part in (top, bottom))
-    means, draws, kept = [], [], np.ones((1, top.shape[1]), dtype=bool)  # [resample, column]
-    for group in [chosen] if first is None else [chosen, ~chosen]:
-        above, below = (np.where(group[:, None], part, 0.0) for part in (top, bottom))
-        if not below.any(axis=0).all():
-            what = "denominators are all 0" if first is None else "first leaves a group without events"
-            raise InputError(f"{what}; at least one event is needed")
-        if (below == below[0]).all() and (below[0] == np.rint(below[0])).all():  # so in every resample
-            drawn = bootstrap_means(above, labels, resamples=resamples, seed=seed) / below[0]
-        else:
-            both = np.concatenate([above, below], axis=1)
-            over, under = np.split(bootstrap_means(both, labels, resamples=resamples, seed=seed), 2, axis=1)
-            drawn = np.divide(over, under, out=np.zeros_like(over), where=under != 0)
-            kept = kept & (under != 0)
-        sums = zip(above.T.tolist(), below.T.tolist(), strict=True)  # correctly rounded
-        means.append(np.array([math.fsum(over) / math.fsum(under) for over, under in sums]))
-        draws.append(drawn)
-    mean, drawn = (own[0] if first is None else own[0] - own[1] for own in (means, draws))
-    kept = np.broadcast_to(kept, drawn.shape)
-    found = estimate_of(mean, drawn, kept, np.count_nonzero(bottom, axis=0), **asked)
+    groups = [chosen] if first is None else [chosen, ~chosen]
+    tops, bottoms = (
+        np.concatenate([np.where(group[:, None], part, 0.0) for group in groups], axis=1)
+        for part in (top, bottom)
+    )
+    if not bottoms.any(axis=0).all():
+        what = "denominators are all 0" if first is None else "first leaves a group without events"
+        raise InputError(f"{what}; at least one event is needed")
+    settings: dict[str, Any] = {"contrasted": first is not None, "resamples": resamples, "seed": seed}
+    found = _estimate(ratios(tops, bottoms, labels, **settings, **asked))
     return Estimate(*(column[0].item() for column in found)) if single else found
 
 
@@ -353,7 +279,9 @@ def median_bootstrap(
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
-    **asked: Any,
+    null: float = 0.0,
+    level: float = LEVEL,
+    family: int = 1,
 ) -> Estimate:
     """Estimate the median of all `values` [unit, arm] but NaN, resampled by unit; as in `clustered_rate`.
 
@@ -375,10 +303,14 @@ def median_bootstrap(
     below = np.cumsum(np.vstack([histogram.sum(axis=0), np.rint(draws)]), axis=1)
     total = below[:, -1:]
     lower, upper = np.argmax(2 * below >= total, axis=1), np.argmax(2 * below > total, axis=1)
-    medians = ((points[lower] + points[upper]) / 2)[:, None]
-    n = defined.any(axis=1).sum(keepdims=True)
-    found = estimate_of(medians[0], medians[1:], total[1:] > 0, n, **asked)
-    return Estimate(*(column[0].item() for column in found))
+    medians = (points[lower] + points[upper]) / 2
+    _check_asked(level, family)
+    found, draws = np.empty(parts.PARTS), np.ascontiguousarray(medians[1:][total[1:, 0] > 0])
+    if not len(draws):
+        raise InputError(f"none of {resamples} resamples holds an event; more resamples are needed")
+    parts.told(draws, float(null), float(level), float(family), found)
+    found[parts.MEAN], found[parts.UNITS] = medians[0], defined.any(axis=1).sum()
+    return Estimate(*(column[0].item() for column in _estimate(found[:, None])))
 
 
 # intervals of one mean or share
@@ -414,12 +346,12 @@ def mean_intervals(
     data = numbers(values, "unit", "column")
     if not np.isfinite(data).all():
         raise InputError("values hold NaN or infinity; finite numbers are accepted")
-    mean = np.array([math.fsum(column) / len(data) for column in data.T.tolist()])
     if len(data) > LARGE and strata is None:
+        mean = np.array([math.fsum(column) / len(data) for column in data.T.tolist()])
         half = normal_half_width(data.std(axis=0), len(data), level)
         return mean, mean - half, mean + half
-    draws = bootstrap_means(data, strata, resamples=resamples, seed=seed)
-    return mean, *percentile_interval(draws, level)
+    found = ratios(data, np.ones_like(data), strata, resamples=resamples, seed=seed, level=level)
+    return found[parts.MEAN], found[parts.LOW], found[parts.HIGH]
 
 
 def mean_interval(
@@ -459,9 +391,8 @@ def mean_track(
     shown = count >= min(MIN_RUNNING, episodes)
     mean, low, high = np.full((3, times), np.nan)
     top = np.where(running, track, 0.0)[:, shown]
-    mean[shown] = top.sum(axis=0) / count[shown]
     found = clustered_rate(top, running[:, shown], strata, resamples=resamples)
-    low[shown], high[shown] = found.low, found.high
+    mean[shown], low[shown], high[shown] = found.mean, found.low, found.high
     n = np.full(times, episodes)
     return {"t": np.arange(times), "accuracy": mean, "low": low, "high": high, "running": count, "n": n}
 

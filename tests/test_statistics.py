@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 from scipy import stats as scipy_stats
 
+from envprobe_core import resampling
 from envprobe_core import statistics as stats
 from envprobe_core.engine import noise
 from envprobe_core.errors import InputError
@@ -83,20 +83,9 @@ def test_counts_are_drawn_as_defined_and_no_resample_depends_on_how_many_there_a
     np.testing.assert_array_equal(counts, stats.resample_counts(n, resamples + 3, seed)[:resamples])
 
 
-@njit
-def of_the_engine(seed, code, keys, words):
-    noise.stream_keys(seed, code, keys)
-    for number in range(len(words)):
-        words[number] = noise.numbered(keys[1], number)
-
-
-def test_the_words_are_those_of_the_engine_in_a_stream_that_it_does_not_use():
-    keys, words = np.zeros(noise.STREAMS, np.uint64), np.zeros(9, np.uint64)
-    of_the_engine(5, 2, keys, words)
-    np.testing.assert_array_equal(stats._words(keys[1:2], np.arange(9, dtype=np.uint64)), words)
+def test_resamples_are_drawn_in_a_stream_that_the_engine_does_not_use():
     streams = [noise.INSTANCE, noise.MUTATION, noise.VISIBLE, noise.WRITE, noise.STALENESS, noise.IMPULSE]
-    assert max(*streams, noise.PROBE) < stats.RESAMPLING
-    assert stats._key(2, 5)[0] not in keys
+    assert max(*streams, noise.PROBE) < noise.STREAMS == resampling.RESAMPLING
 
 
 @pytest.mark.parametrize("n", [2, 7, 220])
@@ -138,27 +127,6 @@ def test_intervals_and_p_are_scipys_within_monte_carlo_error(shift):
         assert abs(own - np.mean(ends)) < 4 * np.std(ends, ddof=1)
     below = np.mean([(one.bootstrap_distribution <= 0).mean() for one in theirs])
     assert ours.p_greater == pytest.approx(below, abs=4 * math.sqrt(below * (1 - below) / 10_000) + 1e-4)
-
-
-def test_counts_are_made_once_and_read_only_whatever_the_block_size(monkeypatch):
-    drawn = naive_counts(7, 50, 3)
-    counts = stats.resample_counts(7, 50, 3)
-    np.testing.assert_array_equal(counts, drawn)
-    assert (counts.dtype, stats.resample_counts(256, 10).dtype) == (np.uint8, np.uint16)
-    assert stats.resample_counts(7, 50, 3) is counts
-    with pytest.raises(ValueError, match="read-only"):
-        counts[0, 0] = 9
-    values = normal(7)
-    means = stats.bootstrap_means(values, resamples=50, seed=3)
-    assert means == pytest.approx(naive_means(values, drawn))
-    stats.resample_counts.cache_clear()
-    monkeypatch.setattr(stats, "DRAWS_AT_ONCE", 60)
-    assert [len(b) for b in stats._count_blocks(7, 50, 3)] == [9, 9, 9, 9, 9, 5]
-    np.testing.assert_array_equal(stats.bootstrap_means(values, resamples=50, seed=3), means)
-    assert stats.resample_counts.cache_info().misses == 1
-    monkeypatch.setattr(stats, "KEPT_UNITS", 6)
-    np.testing.assert_array_equal(stats.bootstrap_means(values, resamples=50, seed=3), means)
-    assert stats.resample_counts.cache_info().currsize == 1, "too many units to be kept"
 
 
 def test_strata_are_resampled_within_and_drawn_independently():
@@ -209,9 +177,9 @@ def test_means_are_exact_whatever_stands_beside_them(values, data):
     ],
 )
 def test_one_sided_p_counts_ties_on_both_sides_and_is_never_zero(draws, null, expected):
-    columns = np.stack([draws, np.full(len(draws), 1e6)], axis=1)  # a column's slack is its own
-    found = stats.estimate_of(columns[0], columns, columns > -np.inf, np.ones(2, int), null=null)
-    assert (found.p_greater[0], found.p_less[0]) == expected
+    found = np.empty(resampling.PARTS)
+    resampling.told(np.array(draws), null, 0.95, 1.0, found)
+    assert (found[resampling.P_GREATER], found[resampling.P_LESS]) == expected
 
 
 def test_defaults_are_those_of_the_paper():

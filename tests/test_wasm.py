@@ -45,10 +45,11 @@ def test_a_module_is_kept_and_made_of_kept_text(monkeypatch):
     """Neither compiles anything again; what is damaged is made anew, to the same bytes."""
     world, folder = "tooldag", numba_support.cache_folder()
     module = wasm.module_of(world)
-    monkeypatch.setattr(wasm, "text_of_world", lambda world: pytest.fail("it was made again"))
+    monkeypatch.setattr(wasm, "text_for", lambda *of: pytest.fail("it was made again"))
     assert wasm.module_of(world) == module
     monkeypatch.undo()
-    (kept,) = (path for path in folder.glob(f"{world}-*.wasm") if path.read_bytes() == module)
+    same = (path for path in folder.glob(f"{world}-*.wasm") if path.read_bytes() == module)
+    kept = max(same, key=lambda path: path.stat().st_mtime_ns)
     kept.write_bytes(b"half")
     monkeypatch.setattr(wasm, "njit", lambda **how: pytest.fail("Numba compiled it again"))
     assert wasm.module_of(world) == module
@@ -58,9 +59,9 @@ def test_a_module_is_kept_and_made_of_kept_text(monkeypatch):
 def test_a_text_that_is_missing_is_made_by_compiling_once(monkeypatch):
     world, folder = "tooldag", numba_support.cache_folder()
     text = folder / numba_support.text_name(kernel.run.py_func, wasm.signature_of(world))
-    kept = wasm.text_of_world(world)
+    kept = wasm.text_for(kernel.run, wasm.signature_of(world))
     text.unlink()
-    name, made = wasm.text_of_world(world)
+    name, made = wasm.text_for(kernel.run, wasm.signature_of(world))
     assert text.exists()
     assert wasm.webassembly(name, made) == wasm.webassembly(*kept) == wasm.module_of(world)
 
@@ -75,7 +76,7 @@ def test_an_edit_of_what_makes_modules_makes_them_anew(monkeypatch):
             return super().__truediv__(name)
 
     monkeypatch.setattr(numba_support, "cache_folder", lambda: Folder(numba_support.HOME / "nowhere"))
-    monkeypatch.setattr(wasm, "text_of_world", lambda world: ("name", "text"))
+    monkeypatch.setattr(wasm, "text_for", lambda *of: ("name", "text"))
     monkeypatch.setattr(wasm, "webassembly", lambda name, text: wasm.MAGIC)
     for versions in ("0.68.1 0.50.0", "0.68.2 0.50.0"):
         monkeypatch.setattr(numba_support, "VERSIONS", versions)
@@ -86,7 +87,7 @@ def test_an_edit_of_what_makes_modules_makes_them_anew(monkeypatch):
 
 def test_where_none_can_be_made_one_line_says_why(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(numba_support, "cache_folder", lambda: tmp_path)
-    monkeypatch.setattr(wasm, "text_of_world", lambda world: ("run", ""))
+    monkeypatch.setattr(wasm, "text_for", lambda *of: ("run", ""))
     monkeypatch.setattr(wasm, "TRIPLE", "pdp11-unknown-unknown")
     monkeypatch.setattr(numba_support, "_announced", {f"pages of {WORLDS['tooldag']}"})
     assert wasm.module_of("tooldag") is None

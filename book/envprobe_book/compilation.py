@@ -14,6 +14,7 @@ from envprobe_book.analyses.ceilings import success_ceiling
 from envprobe_book.analyses.repairs import Setting, look, play, rank_values
 from envprobe_book.analyses.small_worlds import SmallWorld, grow, leaves
 from envprobe_book.facts import FACTS
+from envprobe_book.page_engine import statistics_module
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine import wasm
 from envprobe_core.engine.batch import simulate_logged
@@ -21,6 +22,7 @@ from envprobe_core.engine.instances import informative
 from envprobe_core.experiment import run
 from envprobe_core.parallel import cores, map_unordered
 from envprobe_core.policies import POLICIES
+from envprobe_core.statistics import median_bootstrap, paired_bootstrap, resample_counts
 from envprobe_core.worlds import WORLDS
 
 SEEDS = np.arange(2)
@@ -47,6 +49,10 @@ def compile_world(world: str) -> tuple[str, float]:
         rank_values(setting, past, "random")
         play(setting, past.seeds, past.seeds, past.wrong)
         if world == "tooldag":
+            paired_bootstrap([1.0, 2.0])
+            resample_counts(2)
+            median_bootstrap([[1.0], [2.0]])
+            statistics_module()
             small = SmallWorld(horizon=1, budget=1)
             grow(small)
             leaves(small, POLICIES["simple"])

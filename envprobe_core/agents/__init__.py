@@ -19,7 +19,7 @@ from envprobe_core.engine.noise import (
     quarter_choice,
 )
 from envprobe_core.engine.numba_support import inline
-from envprobe_core.engine.records import CERTAIN, FIELDS, NO_ACTION, NONE, UNKNOWN, WAIT, add
+from envprobe_core.engine.records import CERTAIN, CODE, FIELDS, NO_ACTION, NONE, UNKNOWN, WAIT, add
 
 UNKNOWN_STALENESS = 10
 HEDGED_BELOW, LONGEST_MISREPORT, SINGLE_REPORT_CONFIDENCE = 70, 10, 90
@@ -73,7 +73,7 @@ def propose(params, episode):
         if episode.t > 0:
             if params.habits.contrary > 0:
                 recall(world, episode)
-            if params.protocol.forgets:
+            if params.protocol.memory == CODE:
                 know(world, episode.table, NOTHING)
             update(params, episode)
         if params.habits.contrary > 0:
@@ -85,7 +85,7 @@ def propose(params, episode):
         if quits(params.habits, episode.keys, episode.t):
             episode.has_quit = 1
         episode.action = WAIT if episode.has_quit else action
-    if params.protocol.reported or params.habits.single_report:
+    if params.protocol.structure == CODE or params.habits.single_report:
         report(params, episode)
 
 
@@ -95,10 +95,10 @@ def fail(params, episode):
 
     A table that is kept stays as it is: what was seen at this step is lost.
     """
-    if params.protocol.forgets:
+    if params.protocol.memory == CODE:
         know(params.world, episode.table, NOTHING)
     episode.action, episode.risk = WAIT, RISK_LOW
-    if params.protocol.reported:
+    if params.protocol.structure == CODE:
         for field in range(params.world.fields):
             episode.sight.c[field] = episode.sight.d[field] = 0.0
 
@@ -137,7 +137,9 @@ def update(params, episode):
     news.count = 0
     for number in range(observation.count):
         add(news, observation.field[number], observation.value[observation.field[number]])
-    if observation.fresh or params.protocol.forgets:  # without a table it reads its action's outcome again
+    if (
+        observation.fresh or params.protocol.memory == CODE
+    ):  # without a table it reads its action's outcome again
         worlds.conclude(world, task, observation, news)
     write(habits, episode)
     worlds.derive(world, task, table, observation, episode.told, news)
@@ -250,7 +252,7 @@ def report(params, episode):
         for field in range(world.fields):
             table.staleness[field] = 0
             table.confidence[field] = SINGLE_REPORT_CONFIDENCE if field == first else CERTAIN
-    if params.protocol.reported:
+    if params.protocol.structure == CODE:
         for field in range(world.fields):
             named = used[field] and (not habits.single_report or field == first)
             goal = world.is_goal[field] and table.value[field] != UNKNOWN

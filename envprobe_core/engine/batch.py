@@ -17,10 +17,10 @@ from envprobe_core.conditions import Condition
 from envprobe_core.engine import kernel, records
 from envprobe_core.engine.noise import level16, level32
 from envprobe_core.engine.numba_support import announced
-from envprobe_core.engine.records import NONE, WAIT, new
+from envprobe_core.engine.records import CODE, NONE, WAIT, new
 from envprobe_core.policies import POLICIES, TERMS, Policy
 from envprobe_core.policies.custom import NOBODY, Called, rule_of
-from envprobe_core.protocols import Protocol
+from envprobe_core.protocols import DEPARTURES, Protocol, switch_values
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds import MODULES, World, make_world
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values
@@ -63,7 +63,6 @@ def kernel_params(condition: Condition, *, scores_all: bool = False, world: Worl
         "habits": _habits_record(condition.profile),
         "policy": _policy_record(
             condition.policy,
-            condition.protocol,
             zlib.crc32(condition.policy.name.encode()) if condition.profile.own_noise else 0,
             float(built.rates.max()) if condition.policy.given else LEARNED,
             condition.budget_in_force,
@@ -78,20 +77,19 @@ def kernel_params(condition: Condition, *, scores_all: bool = False, world: Worl
 _KEPT = 4096
 
 
+def turned_of(protocol: Protocol) -> dict[str, np.int8]:
+    """Each switch by its name, as the engine reads it: TEXT or CODE."""
+    return {name: np.int8(switch_values(name).index(getattr(protocol, name))) for name in DEPARTURES}
+
+
 @lru_cache(_KEPT)
 def _loop_record(protocol: Protocol, regime: Regime, scores_all: bool) -> Any:
     """What a protocol and a regime say to the loop."""
     return records.record_from(
         {
             "horizon": regime.horizon,
-            "starts_with_gold": protocol.start == "gold",
-            "delivers": protocol.answer == "delivered",
-            "clock_runs": protocol.clock == "runs",  # the world moves during a probe
-            "stops": protocol.end == "success",
+            **turned_of(protocol),
             "distracts": regime.observation == "distractor",  # an observation holds what does not exist
-            "reported": protocol.structure == "reported",  # c and d are the agent's own
-            "forgets": protocol.memory == "none",  # the belief table does not outlive a step
-            "informs": protocol.useful == "released",  # a probe is useful where the public code says so
             "scores_all": scores_all,
             "wrong": level32(int(protocol.wrong) / 100),  # of a delivered answer, to be a wrong value
             "delay": int(protocol.delay),  # steps by which it comes late
@@ -101,9 +99,7 @@ def _loop_record(protocol: Protocol, regime: Regime, scores_all: bool) -> Any:
 
 
 @lru_cache(_KEPT)
-def _policy_record(
-    policy: Policy, protocol: Protocol, arm: int, told_rate: float, budget: int, threshold: float
-) -> Any:
+def _policy_record(policy: Policy, arm: int, told_rate: float, budget: int, threshold: float) -> Any:
     """What a policy is, with what is in force of its budget and threshold."""
     return records.record_from(
         {
@@ -111,8 +107,6 @@ def _policy_record(
             "selector": (policy.selector or policy.rule)._asdict(),  # says which field
             "has_selector": policy.selector is not None,
             "answered": policy.answered,
-            "released": protocol.baselines == "released",  # the baselines of the public code
-            "by_report": protocol.oracle == "report",  # the oracles compare what the agent reports
             "arm": arm,
             "remembers": policy.remembers,
             "told_rate": told_rate,
@@ -127,14 +121,11 @@ def _scoring_record(protocol: Protocol, profile: AgentProfile) -> Any:
     """How a protocol scores what an agent writes."""
     return records.record_from(
         {
-            "by_slots": protocol.accuracy == "slots",  # A_H is the public code's mean overlap
-            "lagged": protocol.pairing == "lagged",  # b_(t-1) is scored against g_t
-            "two_below": protocol.onset == "two-below",
+            **turned_of(protocol),
             "values_match": protocol.encoding == "meaning" or profile.writes == "true",
             "keeps_open": profile.keeps_open or profile.copies_gold,
             "bare": profile.scribe and not profile.copies_gold,  # no subgoals, no place of what is held
             "lists_all": profile.lists_all,
-            "two_invalid": protocol.actions == "two-invalid",
         }
     )
 
@@ -204,7 +195,7 @@ class Trajectory:
         width, steps = int(params.world.fields), measures["steps"].astype(np.int64)
         accuracy = logs["accuracy"].copy()
         accuracy[np.arange(logs.shape[1])[None, :] > steps[:, None]] = np.nan
-        if params.scoring.by_slots:
+        if params.scoring.accuracy == CODE:
             accuracy[:, 0] = np.nan
         return cls(
             *(logs[name][:, :, :width] for name in BY_FIELD),

@@ -23,9 +23,11 @@ from envprobe_core.engine.noise import (
 from envprobe_core.engine.numba_support import for_pages, helper, inline, kernel
 from envprobe_core.engine.records import (
     CERTAIN,
+    CODE,
     NO_ACTION,
     NONE,
     STALENESS_LIMIT,
+    TEXT,
     UNKNOWN,
     WAIT,
     fill,
@@ -125,7 +127,7 @@ def begin(params, episode, seed):
     episode.observation.count = 0
     fill(episode.observation.value, UNKNOWN)
     observe(params, episode)
-    known = episode.gold if params.protocol.starts_with_gold else episode.observation.value
+    known = episode.gold if params.protocol.start == TEXT else episode.observation.value
     agent.know(world, episode.table, known)
 
 
@@ -141,7 +143,7 @@ def propose(params, episode):
         return
     agent.propose(params, episode)
     affordable = episode.probes_used < params.policy.budget  # or else it is told to act
-    if params.policy.released and params.habits.scribe and affordable:
+    if params.protocol.baselines == CODE and params.habits.scribe and affordable:
         word = draw(episode.keys[IMPULSE], episode.t, agent.ASKS)
         if happens(word, params.habits.asks):
             episode.action = worlds.stand_in(params.world, episode.task, episode.observation, word)
@@ -159,7 +161,9 @@ def record(params, episode, log):
     now.place = episode.state.place
     if worlds.succeeded(params.world, episode.task, episode.state):
         episode.succeeded = 1
-    episode.over = episode.t == params.protocol.horizon or (params.protocol.stops and episode.succeeded == 1)
+    episode.over = episode.t == params.protocol.horizon or (
+        params.protocol.end == CODE and episode.succeeded == 1
+    )
 
 
 @inline
@@ -184,10 +188,10 @@ def sense(params, episode, schedule):
     sight.action, sight.risk = episode.action, episode.risk
     sight.draw = draw(episode.keys[PROBE], episode.t, 0)
     sight.scheduled = schedule[episode.t] if len(schedule) else NONE
-    if not protocol.reported:
+    if protocol.structure == TEXT:
         worlds.roles(params.world, episode.task, episode.observation.place, episode.action, sight.d)
     for i in range(sight.fields):
-        silent = protocol.reported and table.value[i] == UNKNOWN
+        silent = protocol.structure == CODE and table.value[i] == UNKNOWN
         sight.value[i] = table.value[i]
         sight.staleness[i] = 0 if silent else table.staleness[i]
         sight.confidence[i] = CERTAIN if silent else table.confidence[i]
@@ -199,7 +203,7 @@ def sense(params, episode, schedule):
 def advance(params, episode, field, log):
     """Probe a field, or carry out the proposed action; the world mutates; the agent observes."""
     act(params, episode, field, log)
-    if field == NONE or params.protocol.clock_runs:
+    if field == NONE or params.protocol.clock == TEXT:
         worlds.mutate(params.world, episode.task, episode.state, episode.keys[MUTATION], episode.tick)
         episode.tick += 1
         observe(params, episode)
@@ -219,14 +223,14 @@ def act(params, episode, field, log):
     now.score = episode.sight.highest + 0.0  # of the two zeros the positive one
     now.answer = answer if field != NONE else 0
     now.useful = field != NONE and answer != table.value[field]
-    if field != NONE and params.protocol.informs:
+    if field != NONE and params.protocol.useful == CODE:
         named = agent.names_goal(params.habits, episode.keys, episode.t)
         now.useful = informs(params, episode.task, table.value, episode.gold, field, named)
     now.acted = field == NONE and episode.action != WAIT
     for i in range(params.world.fields):
         table.staleness[i] = min(table.staleness[i] + 1, STALENESS_LIMIT)
     episode.told, episode.acting, episode.worked = NONE, NO_ACTION, False
-    delivers = params.protocol.delivers and params.policy.answered
+    delivers = params.protocol.answer == TEXT and params.policy.answered
     if delivers and params.protocol.wrong > 0 and field != NONE:
         answer = told_wrong(params, episode, field, answer)
     if field != NONE:

@@ -159,12 +159,8 @@ def kernel(function: Callable[..., Any]) -> Any:
         return np.errstate(over="ignore")(function)  # a hash runs over on purpose
     readable = KNOWN and getattr(function, "for_pages", False)
     how = UNCHECKED | ({"pipeline_class": ReadableCompiler} if readable else {})
-    if (folder := cache_folder()) is None:
+    if (folder := folder_of(function)) is None:
         return njit(**how)(function)
-    home = Path(function.__code__.co_filename).parent
-    if home.name not in CORE:  # an analysis: an edit of it leaves the engine as it is
-        folder = folder / edition_of(sources(os.path.relpath(home, HOME.parent)))
-        folder.mkdir(exist_ok=True)
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
         kept = njit(**how, cache=True)(function)
@@ -194,6 +190,15 @@ def kernel(function: Callable[..., Any]) -> Any:
 
         kept._cache.save_overload = save_text_too
     return kept
+
+
+def folder_of(function: Callable[..., Any]) -> Path | None:
+    """The folder of a function's machine code; None where nothing can be written."""
+    folder, home = cache_folder(), Path(function.__code__.co_filename).parent
+    if folder is not None and home.name not in CORE:  # an edit of it leaves the engine as it is
+        folder = folder / edition_of(sources(os.path.relpath(home, HOME.parent)))
+        folder.mkdir(exist_ok=True)
+    return folder
 
 
 def for_pages(function: Callable[..., Any]) -> Callable[..., Any]:

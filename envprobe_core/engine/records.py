@@ -18,6 +18,7 @@ FIELDS = 48  # room for the belief fields of the largest world: ToolDAGWorld of 
 UNKNOWN = -1  # as a value
 WAIT, NO_ACTION = -1, -2  # as an action
 NONE = -1  # as a field, key, edge or tool
+TEXT, CODE = 0, 1  # of a protocol's switch: as the paper's text says it, or as its public code does it
 LONGEST_HORIZON = 200  # steps
 LONGEST_DELAY = 8  # steps by which an answer may come late
 STALENESS_LIMIT, CERTAIN = 99, 100  # of what an agent reports: whole steps, whole percents

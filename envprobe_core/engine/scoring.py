@@ -5,7 +5,7 @@ import numpy as np
 from envprobe_core import worlds
 from envprobe_core.engine.noise import numbered, u64
 from envprobe_core.engine.numba_support import helper, inline
-from envprobe_core.engine.records import NONE, UNKNOWN
+from envprobe_core.engine.records import CODE, NONE, TEXT, UNKNOWN
 
 COLLAPSE = 0.6  # tau_c and tau_d: the first A_t below this
 DIGEST_KEY = u64(0x456E7650726F6265)
@@ -25,7 +25,7 @@ def measure(params, log, m):
         overlaps += log[t].overlap if t > 0 else 0.0
     m.accuracy_terminal = log[steps].right / fields
     m.accuracy_slot = overlaps / max(steps, 1)
-    m.accuracy = m.accuracy_slot if scoring.by_slots else log[steps].accuracy
+    m.accuracy = m.accuracy_slot if scoring.accuracy == CODE else log[steps].accuracy
     m.collapse_onset = collapse_onset(scoring, log, steps)
     m.digest = digest(params.protocol.horizon, log, steps)
     count_actions(scoring, log, steps, m)
@@ -34,15 +34,15 @@ def measure(params, log, m):
 @inline
 def compare(world, scoring, log, t, fields):
     """Compare beliefs with gold at a time: how many are right, A_t, and the overlap of slots."""
-    now, before = log[t], log[t - 1 if scoring.lagged and t > 0 else t]
+    now, before = log[t], log[t - 1 if scoring.pairing == CODE and t > 0 else t]
     now.right = count_right(world, now.belief, now.gold)
     now.overlap = worlds.overlap(
         world, before.belief, now.gold, log[0].gold, before.place == now.place, scoring
     )
     now.accuracy = now.right / fields
-    if scoring.by_slots:
+    if scoring.accuracy == CODE:
         now.accuracy = now.overlap
-    elif scoring.lagged:
+    elif scoring.pairing == CODE:
         now.accuracy = count_right(world, before.belief, now.gold) / fields
 
 
@@ -58,9 +58,9 @@ def count_right(world, belief, gold):
 @inline
 def collapse_onset(scoring, log, steps):
     """The first time accuracy is below .6 (tau_c), or of two in a row; NaN where it never is."""
-    for t in range(1 if scoring.by_slots else 0, steps + 1):
+    for t in range(1 if scoring.accuracy == CODE else 0, steps + 1):
         below_next = t == steps or log[t + 1].accuracy < COLLAPSE
-        if log[t].accuracy < COLLAPSE and (below_next or not scoring.two_below):
+        if log[t].accuracy < COLLAPSE and (below_next or scoring.onset == TEXT):
             return float(t)
     return np.nan
 
@@ -84,7 +84,7 @@ def count_actions(scoring, log, steps, m):
                     repeated += 1
                     break
         if np.isnan(m.action_onset):
-            if scoring.two_invalid:
+            if scoring.actions == CODE:
                 if t + 1 < steps and not log[t].valid and not log[t + 1].valid:
                     m.action_onset = t + 1
             elif log[t].acted and valid_actions < COLLAPSE * actions:

@@ -9,8 +9,10 @@ page gives.
 import contextlib
 import gzip
 import hashlib
+import inspect
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +52,14 @@ def module_of(world: str) -> bytes | None:
     >>> module_of("tooldag")[:4]
     b'\x00asm'
     """
-    folder = numba_support.cache_folder()
+    return module_for(world, f"pages of {WORLDS[world]}", kernel.run, lambda: signature_of(world))
+
+
+def module_for(name: str, what: str, function: Any, signature: Callable[[], tuple[Any, ...]]) -> bytes | None:
+    """The module of a function that is marked `for_pages`, for arguments of types that are asked for late."""
+    folder = numba_support.folder_of(inspect.unwrap(getattr(function, "py_func", function)))
     made_by = f"{numba_support.VERSIONS} {hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}"
-    name = f"{world}-{hashlib.sha256(made_by.encode()).hexdigest()[:16]}.wasm"
+    name = f"{name}-{hashlib.sha256(made_by.encode()).hexdigest()[:16]}.wasm"
     if folder is not None:
         with contextlib.suppress(OSError):
             kept = (folder / name).read_bytes()
@@ -62,8 +69,8 @@ def module_of(world: str) -> bytes | None:
         say_none("Numba does not show its text here")
         return None
     try:
-        with numba_support.announced(f"pages of {WORLDS[world]}", ABOUT_SECONDS):
-            module = webassembly(*text_of_world(world))
+        with numba_support.announced(what, ABOUT_SECONDS):
+            module = webassembly(*text_for(function, signature()))
     except (RuntimeError, LookupError) as error:  # llvmlite without the target, or with another object file
         say_none(str(error).splitlines()[0])
         return None
@@ -95,22 +102,20 @@ def signature_of(world: str) -> tuple[Any, ...]:
     return tuple(map(typeof, arguments))
 
 
-def text_of_world(world: str) -> tuple[str, str]:
-    """The LLVM name of `kernel.run` for a world, and the text of its module.
+def text_for(function: Any, signature: tuple[Any, ...]) -> tuple[str, str]:
+    """The LLVM name of a function for arguments of these types, and the text of its module.
 
     The text was kept when the machine code was made. Where it was not, as beside the code of another process
-    that could not write, the world is compiled once more.
+    that could not write, the function is compiled once more.
     """
-    signature, folder = signature_of(world), numba_support.cache_folder()
-    whole = ""
+    folder, whole = numba_support.folder_of(function.py_func), ""
     if folder is not None:
-        path = folder / numba_support.text_name(kernel.run.py_func, signature)
+        path = folder / numba_support.text_name(function.py_func, signature)
         with contextlib.suppress(OSError, EOFError):
             whole = gzip.decompress(path.read_bytes()).decode()
     if not whole:
-        again = njit(**numba_support.UNCHECKED, pipeline_class=numba_support.ReadableCompiler)(
-            kernel.run.py_func
-        )
+        how = numba_support.UNCHECKED | {"pipeline_class": numba_support.ReadableCompiler}
+        again = njit(**how)(function.py_func)
         again.compile(signature)
         (made,) = again.overloads.values()
         whole = numba_support.text_of(made)

@@ -10,7 +10,7 @@ import numpy as np
 from envprobe_core import worlds
 from envprobe_core.engine.noise import choice, happens, u64
 from envprobe_core.engine.numba_support import helper, inline
-from envprobe_core.engine.records import NONE, UNKNOWN, first_highest
+from envprobe_core.engine.records import CODE, NONE, TEXT, UNKNOWN, first_highest
 from envprobe_core.policies import voi
 
 SELF_UNCERTAINTY_ALPHA, RELEASED_UNCERTAINTY = 70, 50  # percent
@@ -36,7 +36,7 @@ def choose(params, episode, own):
     """The field to probe, or NONE, whatever is left of the budget."""
     policy, sight = params.policy, episode.sight
     sight.first, sight.highest = 0, np.nan
-    if policy.remembers and params.protocol.delivers:
+    if policy.remembers and params.protocol.answer == TEXT:
         voi.watch(
             params.world, episode.task, episode.evidence, episode.table, episode.observation, episode.told,
             episode.answer, params.protocol.delay,
@@ -53,7 +53,7 @@ def choose(params, episode, own):
 @inline
 def opens(params, rule, episode, own):
     """Write the field that a rule ranks first into the sight; say whether it wants it probed now."""
-    sight, policy, kind = episode.sight, params.policy, rule.kind
+    sight, kind = episode.sight, rule.kind
     if kind == SCORE:
         score(rule, sight)
         return reaches(sight)
@@ -66,7 +66,7 @@ def opens(params, rule, episode, own):
         return self_uncertainty(params, sight)
     if kind == JUDGE:
         return judge(rule, sight)
-    if kind in (ORACLE, ORACLE_TW) and policy.by_report:
+    if kind in (ORACLE, ORACLE_TW) and params.protocol.oracle == CODE:
         return public_oracle(params, episode)
     if kind == ORACLE:
         return oracle(sight, episode.gold)
@@ -75,7 +75,7 @@ def opens(params, rule, episode, own):
     if kind == REPLAY:
         sight.first = max(sight.scheduled, 0)
         return sight.scheduled != NONE
-    if kind == VOI and params.protocol.delivers:
+    if kind == VOI and params.protocol.answer == TEXT:
         return voi.weigh_up(
             params.world, episode.task, episode.evidence, episode.table, sight, episode.observation.place,
             rule.weight, rule.paced,
@@ -119,7 +119,7 @@ def periodic(params, sight):
     Fields come in turn, or as in the public code the stalest belief that is reported.
     """
     period = max(1, sight.horizon // max(1, sight.budget))
-    if params.policy.released:
+    if params.protocol.baselines == CODE:
         first_reported(params, sight, sight.staleness)
     else:
         sight.first = sight.used % sight.fields
@@ -131,7 +131,7 @@ def self_uncertainty(params, sight):
     """Probe the field of lowest reported confidence, if that is low enough."""
     first_reported(params, sight, sight.u)
     lowest = sight.confidence[sight.first]
-    if params.policy.released:
+    if params.protocol.baselines == CODE:
         return lowest < RELEASED_UNCERTAINTY or sight.risk >= 1
     return lowest < SELF_UNCERTAINTY_ALPHA
 
@@ -140,7 +140,7 @@ def self_uncertainty(params, sight):
 def first_reported(params, sight, values):
     """Take the first field of the highest value, or the one that is reported alone: its c is the highest."""
     sight.first = first_highest(values, sight.fields)
-    if params.habits.single_report and params.protocol.reported:
+    if params.habits.single_report and params.protocol.structure == CODE:
         sight.first = first_highest(sight.c, sight.fields)
 
 

@@ -26,6 +26,7 @@
     throw new Error(sentence);
   };
   const overtaken = () => new DOMException("Overtaken by a later run.", "AbortError");
+  const total = (numbers) => numbers.reduce((sum, one) => sum + one, 0);
 
   // policies
 
@@ -177,9 +178,9 @@
     const only = (list) => list.filter((_, at) => known[at]);
     const wins = pooled(found, "success").values, probes = pooled(found, "probes").values;
     return {
-      accuracy: statistics.meanInterval(only(values), { strata: only(strata) }),
-      success: statistics.wilson(statistics.fsum(wins), wins.length),
-      probes: statistics.fsum(probes) / probes.length,
+      accuracy: statistics.mean(only(values), { strata: only(strata) }),
+      success: statistics.wilson(total(wins), wins.length),
+      probes: total(probes) / probes.length,
     };
   }
 
@@ -189,7 +190,7 @@
     const differences = mine.values.map((value, at) => 100 * (value - theirs[at]));
     const known = differences.map((value) => !Number.isNaN(value));
     const only = (list) => list.filter((_, at) => known[at]);
-    return statistics.pairedBootstrap(only(differences), { strata: only(mine.strata) });
+    return statistics.mean(only(differences), { strata: only(mine.strata) });
   }
 
   // drawing
@@ -203,7 +204,7 @@
   const minus = (text) => text.replace("-", "−");
   const signed = (value) => minus(`${value > 0 ? "+" : ""}${value.toFixed(2)}`);
   const interval = ({ low, high }, digits) => minus(`[${low.toFixed(digits)}, `) + minus(`${high.toFixed(digits)}]`);
-  const points = (one) => `${signed(one.mean)} points ${interval(one, 2)}`;
+  const points = (one) => `${signed(one.value)} points ${interval(one, 2)}`;
 
   // A mean with its interval on the scale of its column, [least, most].
   function strip(one, [least, most], colour) {
@@ -396,6 +397,7 @@
       bar.value = 0;
       status.textContent = "Running.";
       try {
+        await statistics.ready();
         const found = await episodes(policy, seeds, { signal, onprogress: (share) => (bar.value = 0.4 * share) });
         const rivals = await rivalsOf(policy, seeds, { signal, onprogress: (share) => (bar.value = 0.4 + 0.5 * share) });
         const gains = Object.fromEntries(REFERENCES.map((name) => [name, gain(found, rivals[name].found)]));
@@ -416,7 +418,7 @@
         const outcome = await compete(policy, seeds);
         const key = keyOf(policy, seeds);
         current = { policy, seeds, outcome, key };
-        if (attempts.every((one) => one.key !== key)) attempts.push({ policy, seeds, gain: outcome.gains.simple.mean, key });
+        if (attempts.every((one) => one.key !== key)) attempts.push({ policy, seeds, gain: outcome.gains.simple.value, key });
         globalThis.history.replaceState(null, "", key);
         report();
       } catch (error) {

@@ -128,7 +128,7 @@
     if (isSuccess) return statistics.wilson(own.reduce((sum, value) => sum + value, 0), own.length);
     const strata = known.map((row) => labels[row]);
     const one = strata.every((label) => label === strata[0]);
-    return statistics.meanInterval(own, { strata: one ? null : strata, resamples });
+    return statistics.mean(own, { strata: one ? null : strata, resamples });
   }
 
   // The differences of pairs, 0 where one side is unknown, and which pairs count, [row] each.
@@ -148,20 +148,14 @@
   function gainOf([one, other], labels, scale, resamples) {
     const [top, counts] = differences(one, other, scale);
     if (total(counts) < MIN_UNITS) return NOTHING;
-    const { mean, low, high } = statistics.clusteredRate(top, counts, { strata: labels, resamples });
-    return { value: mean, low, high };
+    return statistics.ratios([top], [counts], { strata: labels, resamples })[0];
   }
 
   // The change of a gain; a resample draws the same seeds on both sides.
   function shiftOf(arms, labels, scale, resamples) {
-    const columns = [...differences(arms[0], arms[1], scale), ...differences(arms[2], arms[3], scale)];
-    if (total(columns[1]) < MIN_UNITS || total(columns[3]) < MIN_UNITS) return NOTHING;
-    const [over, under, before, below] = columns.map((column) => statistics.fsum(column));
-    const draws = columns.map((column) => statistics.bootstrapMeans(column, { strata: labels, resamples }));
-    const places = [...draws[0].keys()].filter((r) => draws[1][r] > 0 && draws[3][r] > 0);
-    const changes = Float64Array.from(places, (r) => draws[0][r] / draws[1][r] - draws[2][r] / draws[3][r]);
-    const [low, high] = statistics.percentileInterval(changes);
-    return { value: over / under - before / below, low, high };
+    const [after, behind] = differences(arms[0], arms[1], scale), [before, below] = differences(arms[2], arms[3], scale);
+    if (total(behind) < MIN_UNITS || total(below) < MIN_UNITS) return NOTHING;
+    return statistics.ratios([after, before], [behind, below], { strata: labels, resamples, contrasted: true })[0];
   }
 
   // The share of episodes that probe at each step; behind the last step nothing can.
@@ -194,7 +188,7 @@
       if (measure === "probe") return probesOf(stacked(logs));
       const strata = logs.flatMap(({ shape }, place) => Array(shape[0]).fill(place));
       const { values, times } = stacked(logs);
-      return statistics.meanTrack(values, times, { strata: logs.length > 1 ? strata : null, resamples: Math.min(BANDS, resamples) });
+      return statistics.track(values, times, { strata: logs.length > 1 ? strata : null, resamples: Math.min(BANDS, resamples) });
     }
     const whole = keys.map((own) => own.map((key) => measured(measure, columns.get(key))));
     const counts = worlds.map((_, place) => Math.min(...whole.map((own) => own[place].length)));
@@ -252,7 +246,7 @@
     for (const { keys, conditions, logged } of open) {
       keys.forEach((own, arm) => own.forEach((key, place) => wanted.set(key, { condition: conditions[arm][place], logged })));
     }
-    const { columns, most, cut } = await columnsOf(wanted, seeds, signal, quick);
+    const [{ columns, most, cut }] = await Promise.all([columnsOf(wanted, seeds, signal, quick), statistics.ready()]);
     const draws = quick ? quickly(open, columns, resamples) : resamples;
     let begun = performance.now();
     for (const one of open) {

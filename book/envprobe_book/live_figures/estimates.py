@@ -19,15 +19,8 @@ from envprobe_core.conditions import Condition, read_seeds
 from envprobe_core.engine.batch import Columns, simulate, simulate_logged
 from envprobe_core.policies import find_policy
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.statistics import (
-    RESAMPLES,
-    bootstrap_means,
-    clustered_rate,
-    mean_intervals,
-    mean_track,
-    percentile_interval,
-    wilson,
-)
+from envprobe_core.resampling import HIGH, LOW, MEAN
+from envprobe_core.statistics import RESAMPLES, clustered_rate, mean_intervals, mean_track, ratios, wilson
 from envprobe_core.worlds import find_world
 from envprobe_core.worlds.base import Floats, Ints
 
@@ -252,11 +245,9 @@ def _differences(one: Floats, other: Floats, scale: float) -> tuple[Floats, Floa
 
 def _shift(arms: list[Floats], labels: Ints, scale: float, resamples: int) -> Found:
     """The change of a gain; a resample draws the same seeds on both sides."""
-    columns = np.stack([*_differences(*arms[:2], scale), *_differences(*arms[2:], scale)], axis=1)
-    if min(columns[:, 1].sum(), columns[:, 3].sum()) < MIN_UNITS:
+    pairs = (_differences(*arms[:2], scale), _differences(*arms[2:], scale))
+    tops, counts = (np.stack(columns, axis=1) for columns in zip(*pairs, strict=True))
+    if counts.sum(axis=0).min() < MIN_UNITS:
         return NOTHING
-    sums = [math.fsum(column) for column in columns.T.tolist()]
-    draws = bootstrap_means(columns, labels, resamples=resamples)
-    draws = draws[(draws[:, 1] > 0) & (draws[:, 3] > 0)]
-    low, high = percentile_interval(draws[:, 0] / draws[:, 1] - draws[:, 2] / draws[:, 3])
-    return {"value": sums[0] / sums[1] - sums[2] / sums[3], "low": float(low), "high": float(high)}
+    found = ratios(tops, counts, labels, contrasted=True, resamples=resamples)
+    return {name: float(found[part, 0]) for name, part in (("value", MEAN), ("low", LOW), ("high", HIGH))}

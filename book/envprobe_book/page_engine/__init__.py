@@ -13,17 +13,24 @@ import json
 from functools import cache
 from pathlib import Path
 
+from numba import float64, int64
+
 from envprobe_book.page_engine.knobs import common, describe
 from envprobe_book.page_engine.settings import from_plain, params_for, to_plain
 from envprobe_book.pages.markup import script_json
+from envprobe_core import resampling
 from envprobe_core.engine import wasm
 from envprobe_core.engine.numba_support import cache_folder, keep
 from envprobe_core.sources import files_sha256, package_sha256
+from envprobe_core.statistics import Estimate
 from envprobe_core.worlds import WORLDS
 
 __all__ = ["SCRIPT", "from_plain", "inline_page_engine", "params_for", "to_plain", "write_page_engine"]
 
 HERE = Path(__file__).parent
+ONE, TWO = int64[::1], float64[:, ::1]
+SIGNATURE = (TWO, ONE, int64, int64, float64, float64, float64, ONE, TWO, TWO, TWO)
+"""Of `resampling.ratios`."""
 SCRIPT = "page-engine.js"
 """What a page loads; the scripts of the worlds lie beside it and are loaded when they are asked for."""
 
@@ -43,6 +50,11 @@ def page_scripts() -> dict[str, str] | None:
     return texts
 
 
+def statistics_module() -> bytes | None:
+    """The module of the bootstrap, as `wasm.module_of` gives one of a world."""
+    return wasm.module_for("resampling", "the statistics of pages", resampling.ratios, lambda: SIGNATURE)
+
+
 @cache
 def _made() -> tuple[str, dict[str, str]] | None:
     """What is in the scripts beside `engine.js`: what all worlds share, and each world's own.
@@ -50,11 +62,12 @@ def _made() -> tuple[str, dict[str, str]] | None:
     It takes some seconds, so it lies beside the machine code, under a name that says of what it was made.
     """
     found = {world: wasm.module_of(world) for world in WORLDS}
+    resampler = statistics_module()
     modules = {world: module for world, module in found.items() if module is not None}
-    if len(modules) < len(WORLDS):
+    if resampler is None or len(modules) < len(WORLDS):
         return None
     made_of = [package_sha256(), files_sha256(sorted(HERE.glob("*.py")), HERE.parent)]
-    made_of += [hashlib.sha256(module).hexdigest() for module in modules.values()]
+    made_of += [hashlib.sha256(module).hexdigest() for module in (resampler, *modules.values())]
     edition = hashlib.sha256(" ".join(made_of).encode()).hexdigest()[:16]
     folder = cache_folder()
     path = None if folder is None else folder / f"pages-{edition}.json.gz"
@@ -67,7 +80,8 @@ def _made() -> tuple[str, dict[str, str]] | None:
         knobs = script_json(describe(world)).encode()
         parts = {"edition": edition, "module": _packed(module), "knobs": _packed(knobs)}
         worlds[world] = script_json(parts)
-    shared = script_json(common() | {"edition": edition})
+    statistics = {"module": _packed(resampler), "names": Estimate._fields, "partials": resampling.PARTIALS}
+    shared = script_json(common() | {"edition": edition, "statistics": statistics})
     if path is not None:
         with contextlib.suppress(OSError):
             keep(path, gzip.compress(json.dumps([shared, worlds]).encode(), 1))

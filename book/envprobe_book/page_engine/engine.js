@@ -14,6 +14,7 @@
 //   setting(condition)                            a promise of the record's bytes
 //   names()                                       worlds, policies, regimes, protocols, profiles, their values
 //   protocol(text)                                the value of every switch of a protocol
+//   resampling()                                  a promise of the module of the bootstrap, see statistics.js
 //   breath()                                      a promise of a turn for the page, between two pieces of work
 //
 // Conditions are plain objects (see envprobe_book/page_engine/settings.py). Seeds are an array, a text as on
@@ -27,14 +28,18 @@
     const BASE = 1 << 20; // the stack lies below
     const machines = {};
 
-    class Machine {
-      constructor(module, described) {
-        this.described = described;
+    // A compiled function with its memory, and how Numba passes arrays.
+    class Module {
+      constructor(module) {
         this.memory = new WebAssembly.Memory({ initial: 32 });
         const stack = new WebAssembly.Global({ value: "i32", mutable: true }, BASE);
         const table = new WebAssembly.Table({ initial: 8, element: "anyfunc" });
         const env = { __linear_memory: this.memory, __stack_pointer: stack, __indirect_function_table: table };
         this.call = /** @type {Function} */ (new WebAssembly.Instance(module, { env }).exports.run);
+        this.clear();
+      }
+
+      clear() {
         this.top = BASE;
       }
 
@@ -47,10 +52,36 @@
         return at;
       }
 
+      floats(rows, columns) {
+        return { start: this.room(8 * rows * columns), rows, columns, size: 8 };
+      }
+
+      values({ start, rows, columns }) {
+        return new Float64Array(this.memory.buffer, start, rows * columns);
+      }
+
+      one(start, count, size) {
+        return [0, 0, BigInt(count), BigInt(size), start, BigInt(count), BigInt(size)];
+      }
+
+      two({ start, rows, columns, size }) {
+        return [
+          0, 0, BigInt(rows * columns), BigInt(size), start,
+          BigInt(rows), BigInt(columns), BigInt(columns * size), BigInt(size),
+        ];
+      }
+    }
+
+    class Machine extends Module {
+      constructor(module, described) {
+        super(module);
+        this.described = described;
+      }
+
       // Lay out what a block of episodes needs: `rows` logs and `blocks` episodes, 1 where one serves all.
       lay(setting, seeds, { rows, blocks, schedules = null }) {
         const { entry, measures, episode, reads } = this.described;
-        this.top = BASE;
+        this.clear();
         const n = seeds.length;
         const horizon = Number(new DataView(setting.buffer, setting.byteOffset).getBigInt64(reads.horizon, true));
         const width = schedules ? horizon : 0;
@@ -80,19 +111,15 @@
         return at;
       }
 
-      // Take the episodes through some stages, as `kernel.run` does; arrays go as Numba passes them.
+      // Take the episodes through some stages, as `kernel.run` does.
       take(stages, at) {
         const { entry, measures, episode } = this.described;
-        const one = (start, count, size) => [0, 0, BigInt(count), BigInt(size), start, BigInt(count), BigInt(size)];
-        const two = (start, rows, columns, size) => [
-          0, 0, BigInt(rows * columns), BigInt(size), start,
-          BigInt(rows), BigInt(columns), BigInt(columns * size), BigInt(size),
-        ];
+        const logs = { start: at.logs, rows: at.rows, columns: at.horizon + 1, size: entry.size };
+        const schedule = { start: at.schedule, rows: at.schedules, columns: at.width, size: 8 };
         const status = this.call(
           at.returned, at.returned + 8, BigInt(stages), at.setting,
-          ...one(at.episodes, at.blocks, episode.size), ...one(at.seeds, at.n, 8),
-          ...two(at.logs, at.rows, at.horizon + 1, entry.size), ...two(at.schedule, at.schedules, at.width, 8),
-          ...one(at.fields, at.blocks, 8), ...one(at.measures, at.n, measures.size),
+          ...this.one(at.episodes, at.blocks, episode.size), ...this.one(at.seeds, at.n, 8), ...this.two(logs),
+          ...this.two(schedule), ...this.one(at.fields, at.blocks, 8), ...this.one(at.measures, at.n, measures.size),
           at.own, 0, 0,
         );
         if (status !== 0) throw new Error(`The engine stopped with status ${status}.`);
@@ -186,6 +213,7 @@
 
     return {
       kinds: KINDS,
+      load: async (bytes) => new Module(await WebAssembly.compile(bytes)),
       make: async (bytes, described) => new Machine(await WebAssembly.compile(bytes), described),
       add: async (world, bytes, described) => {
         machines[world] = new Machine(await WebAssembly.compile(bytes), described);
@@ -753,7 +781,7 @@
     }
   }
 
-  const { kinds: KINDS, make } = makeMachines();
+  const { kinds: KINDS, make, load: loaded } = makeMachines();
 
   async function episodes(condition, seeds = null) {
     await ready(condition.world);
@@ -764,6 +792,7 @@
 
   const engine = {
     available, ready, run, play, episodes, setting, breath,
+    resampling: async () => loaded(await unpacked(common.statistics.module)),
     names: () => common,
     protocol: protocolOf,
     describe: (found) => { common = found; },

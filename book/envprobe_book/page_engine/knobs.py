@@ -1,16 +1,13 @@
 """What each knob does to the engine's record: data, by which a page makes the record of any condition.
 
-Of the record's numbers most depend on one knob, some on a few (`scoring.values_match` on the protocol's
-encoding and on what the profile writes). Which depend on which is found by turning each knob at some random
-settings; then every combination of a number's own knobs is made once by Python, and its bytes are kept. So no
-rule of `setting_of` is written again, and `tests/test_page_engine.py` compares random conditions.
+A number of the record that one knob decides has that knob's name; `READS` says which knobs decide the others.
+Every combination of a number's knobs is made once by Python, and its bytes are kept, so no rule of
+`kernel_params` is written again; `tests/test_page_engine.py` compares random conditions.
 """
 
 import base64
-import random
 from dataclasses import replace
-from itertools import product
-from math import prod
+from itertools import compress, product
 from typing import Any
 
 import numpy as np
@@ -25,9 +22,6 @@ from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS
 
 Values = dict[str, Any]
-SETTINGS = 64  # at which each knob is turned; 16 missed a dependency, and 128 find no other
-SEED = 31  # of their draws
-MOST_COMBINATIONS = 4_000  # of the knobs of one number
 SWITCHED = tuple(name for name, default in HABITS.items() if isinstance(default, bool | str))
 NUMBERED = tuple(name for name in HABITS if name not in SWITCHED)
 OWN = "the policy's own"  # where a condition says nothing
@@ -41,6 +35,22 @@ KNOBS: dict[str, list[Any]] = (
     | {"scores_all": [False, True]}
 )
 """What has few values, each with all of them."""
+
+READS: dict[str, tuple[str, ...]] = {
+    "world": (*LEVELS, "rates", "instances", "sight", "structure"),
+    "protocol.distracts": ("noise",),
+    "policy.gate": ("policy",),
+    "policy.selector": ("policy", "selector"),
+    "policy.has_selector": ("policy", "selector"),
+    "policy.remembers": ("policy", "selector"),
+    "policy.answered": ("policy", "answered"),
+    "policy.arm": ("policy", "own_noise"),
+    "policy.told_rate": ("policy", "given", "mutation", "rates"),
+    "scoring.values_match": ("encoding", "writes"),
+    "scoring.keeps_open": ("keeps_open", "copies_gold"),
+    "scoring.bare": ("scribe", "copies_gold"),
+}
+"""The knobs that decide the numbers of a part, where it is not one knob of the number's own name."""
 
 
 def layout(dtype: np.dtype) -> dict[str, Any]:
@@ -88,47 +98,45 @@ def bytes_at(world: str, values: Values) -> bytes:
     return params_for(condition, scores_all=held["scores_all"]).tobytes()
 
 
-def dependencies(world: str, places: dict[str, tuple[int, int]]) -> dict[str, tuple[str, ...]]:
-    """The knobs that each number depends on, those that depend on none left out."""
-    luck, found = random.Random(SEED), {path: set() for path in places}
-    for _ in range(SETTINGS):
-        base = {}
-        for name, choices in KNOBS.items():
-            often = choices[0] == OWN and luck.random() < 0.5
-            base[name] = OWN if often else luck.choice(choices)
-        before = bytes_at(world, base)
-        for name, choices in KNOBS.items():
-            for value in choices:
-                after = bytes_at(world, base | {name: value})
-                if after != before:
-                    for path, (at, size) in places.items():
-                        if after[at : at + size] != before[at : at + size]:
-                            found[path].add(name)
-    return {path: tuple(name for name in KNOBS if name in knobs) for path, knobs in found.items() if knobs}
+def decides(path: str) -> tuple[str, ...]:
+    """The knobs that may decide a number of the record: those of its part, else the one that has its name.
+
+    >>> decides("protocol.end"), decides("scoring.bare"), decides("world.fields") == READS["world"]
+    (('end',), ('scribe', 'copies_gold'), True)
+    """
+    part, _, name = path.rpartition(".")
+    while part and part not in READS:
+        part = part.rpartition(".")[0]
+    return READS.get(path) or READS.get(part) or tuple(knob for knob in KNOBS if knob == name)
 
 
 def groups_of(world: str, places: dict[str, tuple[int, int]]) -> list[dict[str, Any]]:
-    """The numbers that change: those of the same knobs together, with their bytes at all values.
+    """The numbers that knobs decide: those of the same knobs together, with their bytes at all values.
 
     Of each group: `by`, the knobs; `spans`, [first byte, count] of each number; `rows`, the bytes of all
     spans in base64, each that occurs once; `of`, which row each combination has, the last knob's values next
     to each other.
     """
-    together: dict[tuple[str, ...], list[tuple[int, int]]] = {}
-    for path, knobs in dependencies(world, places).items():
-        together.setdefault(knobs, []).append(places[path])
+    made: dict[tuple[str, ...], Any] = {}  # bytes, [value of each knob ..., byte]
+    together: dict[tuple[str, ...], list[tuple[tuple[int, int], Any]]] = {}
+    for path, (at, size) in places.items():
+        knobs = decides(path)
+        if knobs not in made:
+            choices = [KNOBS[name] for name in knobs]
+            each = [bytes_at(world, dict(zip(knobs, values, strict=True))) for values in product(*choices)]
+            made[knobs] = np.frombuffer(b"".join(each), np.uint8).reshape(*map(len, choices), -1)
+        own = made[knobs][..., at : at + size]
+        moves = [bool((own != own.take([0], axis)).any()) for axis in range(len(knobs))]
+        moved = own[tuple(slice(None) if one else 0 for one in moves)].reshape(-1, size)
+        together.setdefault(tuple(compress(knobs, moves)), []).append(((at, size), moved))
+    together.pop((), None)
     groups = []
-    for knobs, spans in together.items():
-        if prod(len(KNOBS[name]) for name in knobs) > MOST_COMBINATIONS:
-            raise ValueError(f"too many knobs change one number of the record: {', '.join(knobs)}")
+    for by, found in together.items():
         rows: dict[bytes, int] = {}
-        of = []
-        for values in product(*(KNOBS[name] for name in knobs)):
-            made = bytes_at(world, dict(zip(knobs, values, strict=True)))
-            row = b"".join(made[at : at + size] for at, size in spans)
-            of.append(rows.setdefault(row, len(rows)))
+        table = np.concatenate([moved for _, moved in found], axis=1)
+        of = [rows.setdefault(row.tobytes(), len(rows)) for row in table]
         packed = [base64.b64encode(row).decode() for row in rows]
-        groups.append({"by": list(knobs), "spans": spans, "rows": packed, "of": of})
+        groups.append({"by": list(by), "spans": [span for span, _ in found], "rows": packed, "of": of})
     return groups
 
 
@@ -172,7 +180,7 @@ def describe(world: str) -> dict[str, Any]:
 READ = {
     "fields": "world.fields",
     "horizon": "protocol.horizon",
-    "by_slots": "scoring.by_slots",
+    "by_slots": "scoring.accuracy",
     "budget": "policy.budget",
 }
 """What a page reads out of a record, and where it stands."""
