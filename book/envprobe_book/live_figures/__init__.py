@@ -11,8 +11,9 @@ from envprobe_book.live_figures.estimates import Estimate, fixed, gain, mean, sh
 from envprobe_book.live_figures.figure import LiveFigure, live
 from envprobe_book.live_figures.readings import chips
 from envprobe_book.live_figures.telling import counted, each, grouped, knob, pattern, ranked, tell, worded
+from envprobe_book.live_figures.walking import walk
 
 __all__ = [
     "Estimate", "LiveFigure", "chips", "counted", "each", "fixed", "gain", "grouped", "knob", "live", "mean",
-    "pattern", "ranked", "shift", "tell", "track", "worded",
+    "pattern", "ranked", "shift", "tell", "track", "walk", "worded",
 ]  # fmt: skip

@@ -130,7 +130,7 @@ def worded(
     'not clearly apart (+0.2 [−1.5, 1.8])'
     """
     if isinstance(say, str):
-        say, more = look_up("family of words", say, _families()), {"within": 0.5} | more
+        say, more = look_up("family of words", say, families()), {"within": 0.5} | more
     return _slot(
         "places",
         readings,
@@ -177,7 +177,8 @@ def knob(figure: Any, name: str, unit: str = "", digits: int = 0) -> Slot:
 
 
 @cache
-def _families() -> dict[str, dict[str, str]]:
+def families() -> dict[str, dict[str, str]]:
+    """The words of `wordings.json`, by family and place."""
     return json.loads((Path(__file__).parent / "wordings.json").read_text(encoding="utf-8"))
 
 

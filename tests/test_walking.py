@@ -1,0 +1,85 @@
+"""The walk from text to code: its values, its words, and the page in which a reader takes it."""
+
+import random
+
+import numpy as np
+import pytest
+from playwright import sync_api as playwright
+
+from envprobe_book import compare, run
+from envprobe_book.live_figures import walk
+from envprobe_book.live_figures.walking import _deeds, along
+from envprobe_core.protocols import DEPARTURES, parse_protocol, switch_values
+
+ACCURACY = {
+    "start", "memory", "answer", "clock", "rates", "instances", "sight", "structure", "baselines", "end",
+    "accuracy", "pairing", "encoding",
+}  # fmt: skip
+SETTLED = "document.querySelector('.live-walk').dataset.settled === 'yes'"
+
+
+def test_every_departure_has_words_both_ways():
+    assert {*_deeds(), "seeds"} == {*DEPARTURES}
+    for switch, words in _deeds().items():
+        assert {*words} == {*switch_values(switch)}
+
+
+def test_a_walk_is_what_compare_finds_and_its_shares_add_up():
+    one = walk("w", "simple", "periodic", "paper", "released", seeds="0:30", resamples=200)
+    frame = one.frame
+    episodes = run(policies="periodic simple", protocols=list(one.path), seeds="0:30", regimes="S2")
+    found = compare(episodes, "simple", "periodic", "accuracy")
+    whole = found[found["stratum"] == "combined"].set_index("protocol")["gain"]
+    assert np.allclose(frame["value"], [whole[name] for name in frame["protocol"]], atol=1e-12)
+    assert np.isclose(frame["share"].sum(), frame["value"].iloc[-1] - frame["value"].iloc[0], atol=1e-9)
+    assert {*one.order} <= ACCURACY
+    assert len(one.order) > 8
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_order_moves_shares_and_not_the_end_and_idle_switches_nothing(seed):
+    draw = random.Random(seed)
+    order = draw.sample(sorted(ACCURACY), len(ACCURACY))
+    idle = draw.choice(sorted({*DEPARTURES} - ACCURACY - {"seeds"}))
+    cut = draw.randrange(len(order))
+    names = [along("paper", "released", own)[-1] for own in (order[:cut], [*order[:cut], idle], order)]
+    episodes = run(policies="periodic simple", protocols=[*dict.fromkeys([*names, "released"])], seeds="0:12")
+    one, other, all_, code = (
+        episodes.loc[episodes["protocol"] == name, "accuracy"].to_numpy() for name in (*names, "released")
+    )
+    assert np.array_equal(one, other)
+    assert np.array_equal(all_, code)
+    back = along("released", "paper", order)[-1]
+    assert [getattr(parse_protocol(back), s) for s in ACCURACY] == [
+        getattr(parse_protocol("paper"), s) for s in ACCURACY
+    ]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1400, 390])
+def test_a_reader_walks_by_keyboard_and_nothing_moves_under_the_hand(browse, html, width):
+    page = browse(html.as_uri(), "/executed/text-and-code.html")
+    page.emulate_media(reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": 844})
+    page.locator(".live-walk").scroll_into_view_if_needed()
+    said = page.locator(".live-walk-said")
+    playwright.expect(said).to_contain_text("As written, EnvProbe-Simple ends")
+    places = "[...document.querySelectorAll('.live-press')].map(b => b.offsetTop).join()"
+    before = page.evaluate(places)
+    page.locator("[data-switch=accuracy]").focus()
+    page.keyboard.press("Space")
+    page.wait_for_function(SETTLED)
+    playwright.expect(said).to_contain_text("Counting over the steps")
+    assert page.evaluate("document.activeElement.dataset.switch") == "accuracy"
+    page.get_by_role("button", name="Press the rest").click()
+    page.wait_for_function(SETTLED, timeout=60_000)
+    playwright.expect(said).to_contain_text("This is the experiment as released.")
+    page.get_by_role("button", name="The other way round").click()
+    page.wait_for_function(SETTLED, timeout=60_000)
+    playwright.expect(said).to_contain_text("Counting over the steps")
+    playwright.expect(page.locator(".live-walk-twice")).to_contain_text(
+        "Starting from one look is worth +3.7"
+    )
+    assert page.evaluate(places) == before
+    assert "accuracy,round" in page.evaluate("new Promise(go => setTimeout(() => go(location.search), 400))")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
