@@ -1,12 +1,12 @@
 """The plane of budget and threshold: what probing by score gains at each pair, for the front page.
 
-A cell is the mean paired difference of EnvProbe-Simple and Periodic over all worlds. The page shows the
-plane of one protocol, a cross at the paper's point, and a ring where the reader is; two sliders along its
-edges move the bar's values, and so does a click in the plane.
+A cell is the mean paired difference of EnvProbe-Simple and another rule over all worlds, Periodic at first.
+The page shows the plane of one protocol, a cross at the paper's point, and a ring where the reader is; two
+sliders along its edges move the bar's values, and so does a click in the plane.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -38,12 +38,16 @@ class Plane:
         numbers: a figure of kind `numbers`, whose rows the page's sentences follow.
         body: HTML that stands beside the plane.
         lead: HTML of the sentence above both.
+        against: the rule of `cells`, and how a page calls it.
+        others: the cells against other rules, likewise by how a page calls them.
     """
 
     cells: dict[str, Floats]
     numbers: LiveFigure
     body: str = ""
     lead: str = ""
+    against: tuple[str, str] = ("periodic", "a fixed schedule")
+    others: Mapping[tuple[str, str], dict[str, Floats]] = field(default_factory=dict)
 
     @cached_property
     def drawing(self) -> Drawing:
@@ -52,11 +56,15 @@ class Plane:
 
     def as_data(self) -> dict[str, Any]:
         """What the page draws."""
-        cells = {name: np.round(own, DIGITS).tolist() for name, own in self.cells.items()}
+        planes = {self.against: self.cells, **self.others}
+        cells = {
+            rule: {name: np.round(own, DIGITS).tolist() for name, own in plane.items()}
+            for (rule, _), plane in planes.items()
+        }
         titles = {name: in_words(name) for name in self.cells}
         mark = {"x": find_regime("S2").budget, "y": THRESHOLD}
         axes = {"budgets": list(BUDGETS), "thresholds": list(THRESHOLDS)}
-        return axes | {"cells": cells, "titles": titles, "mark": mark}
+        return axes | {"cells": cells, "titles": titles, "against": dict(list(planes)), "mark": mark}
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         data = script_json(self.as_data())
@@ -71,7 +79,11 @@ class Plane:
 
 
 def plane_of(
-    protocols: Sequence[str], seeds: str = "default", resamples: int = RESAMPLES, profile: str = "typical"
+    protocols: Sequence[str],
+    seeds: str = "default",
+    resamples: int = RESAMPLES,
+    profile: str = "typical",
+    against: str = "periodic",
 ) -> dict[str, Floats]:
     """The cells of each protocol, every pair of budget and threshold run anew.
 
@@ -82,7 +94,7 @@ def plane_of(
     pairs = [{"budget": x, "threshold": y} for y in THRESHOLDS for x in BUDGETS]
     cells = {}
     for rule in protocols:
-        asked = [gain("simple", "periodic", protocol=rule, profile=profile, **pair) for pair in pairs]
+        asked = [gain("simple", against, protocol=rule, profile=profile, **pair) for pair in pairs]
         found = [[one["value"], one["low"], one["high"]] for one in evaluate(asked, {}, seeds, resamples)]
         cells[rule] = np.reshape(found, (len(THRESHOLDS), len(BUDGETS), 3))
     return cells
