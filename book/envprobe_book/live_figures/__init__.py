@@ -10,10 +10,20 @@ The scripts beside the modules do the same in a page: `estimates.js` finds the n
 from envprobe_book.live_figures.estimates import Estimate, fixed, gain, mean, shift, track
 from envprobe_book.live_figures.figure import LiveFigure, live
 from envprobe_book.live_figures.readings import chips
-from envprobe_book.live_figures.telling import counted, each, grouped, knob, pattern, ranked, tell, worded
+from envprobe_book.live_figures.telling import (
+    counted,
+    each,
+    grouped,
+    handle,
+    knob,
+    pattern,
+    ranked,
+    tell,
+    worded,
+)
 from envprobe_book.live_figures.walking import walk
 
 __all__ = [
-    "Estimate", "LiveFigure", "chips", "counted", "each", "fixed", "gain", "grouped", "knob", "live", "mean",
-    "pattern", "ranked", "shift", "tell", "track", "walk", "worded",
+    "Estimate", "LiveFigure", "chips", "counted", "each", "fixed", "gain", "grouped", "handle", "knob",
+    "live", "mean", "pattern", "ranked", "shift", "tell", "track", "walk", "worded",
 ]  # fmt: skip

@@ -73,7 +73,7 @@
       }
       const own = running = { key, quick, overtaken: new AbortController() }, { signal } = own.overtaken;
       try {
-        if (always) await Promise.allSettled(quickly); // figures in sight come first
+        if (always && !estimates.known(estimatesOf(wanted.rows), wanted)) await Promise.allSettled(quickly); // figures in sight come first
         const finding = find(wanted, { quick, signal });
         if (quick && !always) quickly.add(finding);
         const { found, used } = await finding.finally(() => quickly.delete(finding));

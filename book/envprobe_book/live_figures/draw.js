@@ -334,6 +334,7 @@
     if (figure.mark) pen.draw("path", { class: "lp-cross", d: `M${x(figure.mark.x) - 7} ${y(figure.mark.y)}h14m-7-7v14` });
     if (at) pen.draw("circle", { class: "lp-here", cx: x(at.x), cy: y(at.y), r: 8 });
     pen.end();
+    figure.onplaced?.({ svg: panel.svg, from: x(xs[0]), to: x(xs.at(-1)), top: y(ys.at(-1)), bottom: y(ys[0]) });
     panel.pointed = (px, py) => {
       const clamp = (value, own) => Math.min(own.at(-1), Math.max(own[0], value));
       figure.onmove?.({ x: clamp(x.invert(px), xs), y: clamp(y.invert(py), ys) });

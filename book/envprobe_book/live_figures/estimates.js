@@ -8,6 +8,8 @@
 //       conditions runs its first seeds alone. What was used is told; null stands for all seeds.
 //   remember(estimates, setting, {seeds, resamples}, found)
 //       what these are at a setting, so that they are not run there
+//   known(estimates, {setting, seeds, resamples})
+//       whether nothing of these is to be run
 //   conditionOf(arm, world, setting)
 //       the condition of an arm: its own words, and the setting's where it has none
 //
@@ -227,6 +229,11 @@
     });
   }
 
+  // Whether all of these are known at a setting, so that nothing is to be run.
+  function known(estimates, { setting, seeds, resamples }) {
+    return estimates.every((estimate) => placed(estimate, setting, seeds, resamples).known);
+  }
+
   // Resamples of a figure that is moved: the more it draws, the fewer.
   function quickly(asked, columns, resamples) {
     const draws = ({ statistic, measure, keys }) => {
@@ -261,5 +268,5 @@
     return { found: asked.map(({ known }) => known), resamples: draws, seeds: most };
   }
 
-  globalThis.EnvProbe.estimates = { evaluate, remember, conditionOf, measured };
+  globalThis.EnvProbe.estimates = { evaluate, remember, known, conditionOf, measured };
 })();

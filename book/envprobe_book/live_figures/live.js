@@ -103,9 +103,10 @@
   function tell(span) {
     const slot = JSON.parse(span.dataset.told);
     if (!slot.figures.every((name) => figures[name])) return;
-    const text = slot.kind === "knob" ? knobOf(slot) : telling(slot, slot.of.map(readingOf), slot.figures.some((name) => isRough(figures[name])));
+    const isHandle = slot.kind === "handle";
+    const text = isHandle ? knobOf(slot, bar.setting()) : slot.kind === "knob" ? knobOf(slot) : telling(slot, slot.of.map(readingOf), slot.figures.some((name) => isRough(figures[name])));
     if (span.textContent !== text) span.textContent = text;
-    mark(span, slot.figures);
+    if (!isHandle) mark(span, slot.figures);
   }
 
   function readingOf([name, row, step]) {
@@ -115,8 +116,8 @@
   }
 
   // The setting that the figure's numbers belong to, which may not be the bar's yet.
-  function knobOf({ figures: [name], knob, digits, unit }) {
-    const { setting } = figures[name], value = knob === "budget" ? bar.budgetOf(setting) : setting[knob];
+  function knobOf({ figures: [name], knob, digits, unit }, setting = figures[name].setting) {
+    const value = knob === "budget" ? bar.budgetOf(setting) : setting[knob];
     const text = telling.number(value, digits);
     return unit ? telling.inUnits(`${text} {unit}`, unit) : text;
   }

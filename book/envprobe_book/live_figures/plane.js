@@ -5,9 +5,9 @@
 (() => {
   "use strict";
 
-  const { engine, bar, live, estimates, plot: makePlot, dom: { element } } = globalThis.EnvProbe;
+  const { engine, bar, live, estimates, front, plot: makePlot, dom: { element, say } } = globalThis.EnvProbe;
   const REST = 300; // milliseconds without a move, after which the typical episode is looked for
-  const SEEDS = "0:220";
+  const THUMB = 16; // pixels, as in bar.css: half of it stands beyond the first and last cell
 
   function rowsOf({ budgets, thresholds }, cells) {
     return thresholds.flatMap((y, at) => budgets.map((x, place) => {
@@ -34,15 +34,6 @@
     return input;
   }
 
-  // The seed whose paired difference is the median one, and how the differences lie around it.
-  async function typical(condition, against) {
-    const [one, other] = await engine.run(["simple", against].map((policy) => estimates.conditionOf({ policy }, condition.world, condition)), SEEDS);
-    const differences = [...one.accuracy].map((value, seed) => [value - other.accuracy[seed], seed]);
-    differences.sort(([a, s], [b, t]) => a - b || s - t);
-    const [value, seed] = differences[Math.floor((differences.length - 1) / 2)];
-    return { seed, value, of: differences.length };
-  }
-
   const DEEDS = { probe: "asks", act: "acts", fail: "an action that fails", wait: "waits" };
 
   function deedsOf({ logs, steps }) {
@@ -61,10 +52,64 @@
     return element("div", { class: "live-steps", role: "img", "aria-label": `${name} ${said}` }, element("span", { class: "live-steps-name" }, name), ...row);
   }
 
-  // Where the player shows this episode.
-  function watch({ world, protocol, regime, profile, threshold, ...rest }, seed, against) {
-    const said = { episode: `${world}-${protocol}-${seed}`, policies: `simple ${against}`, regime, profile, budget: bar.budgetOf({ regime, ...rest }), threshold };
-    return `executed/one-episode.html#${new URLSearchParams(said)}`;
+  // The colours' scale and the marks, inside the picture; over its ground, so that they are true in light and dark.
+  function legendOf(plane) {
+    const bar = element("div", { class: "live-plane-scale", "aria-hidden": "true" },
+      element("span", { class: "live-plane-behind" }), element("span", { class: "live-plane-ramp" }), element("span", {}, "score better"));
+    const ends = element("div", { class: "live-plane-ends", "aria-hidden": "true" }, ...[`−${plane.full}`, "0", `+${plane.full} points`].map((text) => element("span", {}, text)));
+    bar.children[1].append(ends);
+    const keys = [["here", "you are here"], ["cross", "the paper’s setting"], ["open", "not clearly apart"], ["same", "the threshold changes nothing"]];
+    const marks = keys.map(([kind, text]) => element("span", { class: "live-plane-key" }, element("i", { class: `live-plane-${kind}` }), text));
+    return { root: element("div", { class: "live-plane-legend" }, bar, element("div", { class: "live-plane-keys" }, ...marks)), behind: bar.firstChild };
+  }
+
+  const BEHIND = { periodic: "schedule better", late: "end better" };
+
+  // The headline's numbers at all cells: at these nothing is to be run.
+  function recall({ headline, budgets, thresholds, cells, against }) {
+    const state = headline && live.figures[headline];
+    if (!state) return;
+    const { figure } = state, { rows, setting } = figure, own = bar.budgetOf({ ...setting, budget: null }), [rule] = Object.keys(against);
+    const names = rows.map((row) => row.value.arms[0].protocol);
+    for (const [at, threshold] of thresholds.entries()) {
+      for (const [place, budget] of budgets.entries()) {
+        const found = names.map((name) => cells[rule][name][at][place]).map(([value, low, high]) => ({ value, low, high }));
+        estimates.remember(rows.map((row) => row.value), { ...setting, threshold, budget: budget === own ? null : budget }, figure, found);
+      }
+    }
+  }
+
+  // The question before the third rule: who has guessed sees it in the plane, and is told at any setting.
+  function guessing(root, other, choose) {
+    const form = root.querySelector("form.guess");
+    if (!form) return void root.querySelector(".live-plane-body").prepend(other);
+    const details = form.querySelector("details"), truth = root.querySelector(".live-guess-right"), statusOf = () => form.querySelector("[role='status']");
+    const texts = [...form.querySelectorAll("label")].map((label) => label.textContent.trim());
+    const place = () => [...form.querySelectorAll("input")].findIndex((input) => input.checked);
+
+    function judge() {
+      const own = place();
+      if (own < 0) return;
+      const right = truth.textContent;
+      say(statusOf(), `You said: ${texts[own].replace(/^./, (letter) => letter.toLowerCase())}. ${right === "" ? "Here no rule is clearly first." : right === String(own) ? "So it is here." : "Not so here."}`);
+    }
+
+    function reveal() {
+      form.classList.add("live-guessed");
+      details.querySelector("summary").hidden = true;
+      form.after(other);
+      judge();
+    }
+
+    new MutationObserver(judge).observe(truth, { childList: true, characterData: true, subtree: true });
+    form.addEventListener("change", (event) => {
+      if (!event.target.name.startsWith("guess-")) return;
+      reveal();
+      choose("late");
+    });
+    const recalled = () => (place() >= 0 || root.dataset.against !== "periodic") && reveal();
+    document.addEventListener("DOMContentLoaded", recalled); // guess.js has then set what is kept
+    if (document.readyState === "complete") recalled();
   }
 
   function attach(root) {
@@ -77,9 +122,12 @@
       name: "plane", kind: "plane", title: "", label: "points of accuracy ahead", across: "budget", up: "threshold",
       line: 0, limits: null, columns: 1, digits: 1, series: {}, mark: plane.mark,
       about: "Gain of EnvProbe-Simple over another rule by budget and threshold",
+      onplaced: ({ svg, from, to, top, bottom }) => align(svg, from, to, top, bottom),
       onmove: ({ x, y }) => bar.move({ budget: Math.round(x), threshold: Math.round(y * 20) / 20 }),
     };
-    const picture = makePlot(figure);
+    const picture = makePlot(figure), legend = legendOf(plane);
+    const frame = element("div", { class: "live-plane-frame" }, legend.root, vertical, picture.root, horizontal);
+    recall(plane);
     const asks = new URL(location.href).searchParams, among = (name, known) => (Object.hasOwn(known, asks.get(name)) ? asks.get(name) : Object.keys(known)[0]);
     const chosen = { protocol: among("protocol", plane.titles), against: among("against", plane.against) };
     let timer = 0, asked = 0;
@@ -98,7 +146,7 @@
       if (!episode) return;
       asked += 1;
       const { against, protocol } = chosen, own = asked, setting = { ...bar.setting(), world: "tooldag", protocol };
-      const { seed, value, of } = await typical(setting, against);
+      const { seed, value, of } = await front.typical(setting, against);
       const played = await Promise.all(["simple", against].map((policy) =>
         engine.play(estimates.conditionOf({ policy }, setting.world, setting), seed)));
       if (own !== asked) return;
@@ -106,12 +154,22 @@
       const said = `A typical episode on tools: seed ${seed}, whose difference (${points} points) is the median of ${of}.`;
       episode.replaceChildren(
         squares("By score", deedsOf(played[0])), squares(against === "periodic" ? "By the clock" : "At the end", deedsOf(played[1])),
-        element("p", {}, said, " ", element("a", { href: watch(setting, seed, against) }, "Watch it.")),
+        element("p", {}, said, " ", element("a", { href: front.watch(setting, seed, against) }, "Watch it.")),
       );
+    }
+
+    // Sliders beside the plane have its scale: a thumb stands where its row or column is.
+    function align(svg, from, to, top, bottom) {
+      const own = svg.getBoundingClientRect(), around = frame.getBoundingClientRect();
+      if (own.width === 0) return;
+      const [left, above] = [own.left - around.left, own.top - around.top];
+      Object.assign(horizontal.style, { left: `${left + from - THUMB / 2}px`, width: `${to - from + THUMB}px` });
+      Object.assign(vertical.style, { top: `${above + top - THUMB / 2}px`, height: `${bottom - top + THUMB}px` });
     }
 
     function choose(what, name) {
       chosen[what] = root.dataset[what] = name;
+      say(legend.behind, BEHIND[chosen.against] ?? "worse");
       place();
       const url = new URL(location.href), own = what === "protocol" ? plane.titles : plane.against;
       if (name === Object.keys(own)[0]) url.searchParams.delete(what);
@@ -119,12 +177,14 @@
       try { history.replaceState(history.state, "", url.href); } catch { /* a page in a frame */ }
     }
 
-    const frame = element("div", { class: "live-plane-frame" }, vertical, picture.root, horizontal);
-    root.querySelector(".live-static").replaceWith(
-      toggle("protocol", "The experiment", plane.titles, chosen.protocol, (name) => choose("protocol", name)),
-      toggle("against", "Asking by score, compared with", plane.against, chosen.against, (name) => choose("against", name)), frame,
-    );
+    root.querySelector(".live-static").replaceWith(toggle("protocol", "The experiment", plane.titles, chosen.protocol, (name) => choose("protocol", name)), frame);
+    const other = toggle("against", "The picture compares asking by score with", plane.against, chosen.against, (name) => choose("against", name));
+    guessing(root, other, (name) => {
+      other.querySelector(`input[value="${name}"]`).checked = true;
+      choose("against", name);
+    });
     bar.follow(place);
+    root.querySelectorAll(".live-keeps-place, .live-plane-lead").forEach(front.reserve);
     root.dataset.against = chosen.against;
     choose("protocol", chosen.protocol);
   }

@@ -24,7 +24,7 @@ from envprobe_core.worlds.base import Floats
 
 BUDGETS = tuple(range(16))
 THRESHOLDS = tuple(float(value) for value in np.arange(0.0, HIGHEST + 0.25, 0.25))
-DIGITS = 3  # of a cell's points in a page
+DIGITS = 4  # of a cell's points in a page
 BLUE, ORANGE = (0, 114, 178), (213, 94, 0)  # ahead and behind, as in draw.js; and so is FULL
 FULL = 8.0  # points at which a colour is full
 
@@ -40,6 +40,8 @@ class Plane:
         lead: HTML of the sentence above both.
         against: the rule of `cells`, and how a page calls it.
         others: the cells against other rules, likewise by how a page calls them.
+        headline: the name of a figure of numbers whose rows are the first cells' gains, one a protocol: a
+            page knows them at every cell, and runs nothing for the sentence that reads them.
     """
 
     cells: dict[str, Floats]
@@ -48,6 +50,7 @@ class Plane:
     lead: str = ""
     against: tuple[str, str] = ("periodic", "a fixed schedule")
     others: Mapping[tuple[str, str], dict[str, Floats]] = field(default_factory=dict)
+    headline: LiveFigure | None = None
 
     @cached_property
     def drawing(self) -> Drawing:
@@ -64,7 +67,9 @@ class Plane:
         titles = {name: in_words(name) for name in self.cells}
         mark = {"x": find_regime("S2").budget, "y": THRESHOLD}
         axes = {"budgets": list(BUDGETS), "thresholds": list(THRESHOLDS)}
-        return axes | {"cells": cells, "titles": titles, "against": dict(list(planes)), "mark": mark}
+        return axes | {"cells": cells, "titles": titles, "against": dict(list(planes)), "mark": mark} | {
+            "full": f"{FULL:g}", "headline": self.headline.name if self.headline else "",
+        }  # fmt: skip
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         data = script_json(self.as_data())
@@ -74,6 +79,7 @@ class Plane:
             f'<div class="live-static">{self.drawing.svg()}</div>'
             f'<script type="application/json">{data}</script></div>'
             f'<div class="live-plane-body">{self.body}</div></div>{self.numbers.page_html()}'
+            f"{self.headline.page_html() if self.headline else ''}"
         )
         return {"text/html": page, "text/plain": self.drawing.alt}
 

@@ -176,6 +176,15 @@ def knob(figure: Any, name: str, unit: str = "", digits: int = 0) -> Slot:
     return Slot(data, in_units(f"{number(value, digits)} {{unit}}" if unit else number(value, digits), unit))
 
 
+def handle(figure: Any, name: str, most: float, step: float, unit: str = "", digits: int = 0) -> Slot:
+    """A setting that a reader moves in the sentence itself, by dragging it or with the keys of a slider.
+
+    It shows where the bar is at once; what the sentence says of it follows, see `knob`.
+    """
+    own = knob(figure, name, unit, digits)
+    return Slot({**own.data, "kind": "handle", "most": most, "step": step}, own.text)
+
+
 @cache
 def families() -> dict[str, dict[str, str]]:
     """The words of `wordings.json`, by family and place."""

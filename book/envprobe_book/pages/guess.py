@@ -27,7 +27,7 @@ class Guess(Html):
         return {**data, **page}, metadata
 
 
-def guess(question: str, choices: Mapping[str, Any], because: str) -> Guess:
+def guess(question: str, choices: Mapping[str, Any], because: Any) -> Guess:
     """Ask the reader before the page answers, and which choice is right is computed.
 
     A page keeps what was guessed, and then shows what is right.
@@ -35,7 +35,8 @@ def guess(question: str, choices: Mapping[str, Any], because: str) -> Guess:
     Args:
         question: one sentence, plain text.
         choices: each with the condition under which it is right, as in `conclude`.
-        because: the reason with the book's own values, a sentence or two of plain text.
+        because: the reason with the book's own values, a sentence or two of plain text; or a telling
+            sentence, which says what is right itself, wherever the reader is.
 
     Raises:
         ConclusionError: if with the book's own values not exactly one choice is right.
@@ -43,10 +44,12 @@ def guess(question: str, choices: Mapping[str, Any], because: str) -> Guess:
     so = [place for place, when in enumerate(choices.values()) if is_so(when)]
     if len(so) != 1 and os.environ.get(BOOK):
         raise ConclusionError(f"with the book's own values {len(so)} answers are right: {question}")
+    told = getattr(because, "html", None)
     answer, right = "These values do not decide it.", ""
     if len(so) == 1:
-        answer, right = f"{list(choices)[so[0]]}.", f' data-right="{so[0]}"'
-    if not os.environ.get(BOOK):  # another answer may be right, or none
+        answer = f"{list(choices)[so[0]]}."
+        right = "" if told else f' data-right="{so[0]}"'
+    if not told and not os.environ.get(BOOK):  # another answer may be right, or none
         because = f"With the book's own values: {because}"
     name = f"guess-{sha256(question.encode()).hexdigest()[:8]}"
     options = "".join(
@@ -55,8 +58,8 @@ def guess(question: str, choices: Mapping[str, Any], because: str) -> Guess:
     )
     page = (
         f'<form class="guess"{right}><fieldset><legend>Guess first: {escape(question)}</legend>{options}'
-        f"</fieldset><details><summary>The answer</summary><p><strong>{escape(answer)}</strong> "
-        f"{escape(because)}</p></details></form>"
+        f"</fieldset><details><summary>The answer</summary><p>"
+        f"{told or f'<strong>{escape(answer)}</strong> {escape(because)}'}</p></details></form>"
     )
     return Guess(page, f"Guess first: {question} {' / '.join(choices)}?")
 
