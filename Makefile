@@ -91,7 +91,7 @@ mutants: $(MADE) ## mutation testing of statistics, measures, judge and rules: o
 	$(BIN)/python tests/mutants.py --sample $(or $(SAMPLE),7)
 
 PIN := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --universal \
-	--python-version 3.11 --generate-hashes --no-strip-extras --no-annotate --no-emit-index-url --no-emit-find-links --quiet
+	--python-version 3.11 --generate-hashes --strip-extras --no-annotate --no-emit-index-url --no-emit-find-links --quiet
 
 lock: $(READY) ## pin every dependency of pyproject.toml again, with hashes
 	$(PIN) --all-extras --upgrade --output-file requirements.txt
