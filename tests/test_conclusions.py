@@ -45,7 +45,7 @@ MEASURED = (
 )  # fmt: skip
 MIRRORED = (*MEASURED[:4], "collapse_onset", "action_onset", "value")
 SECTIONS = (
-    "what-we-found", "main-results", "what-the-repository-records", "terms", "over-time", "pareto",
+    "main-results", "what-the-repository-records", "terms", "over-time", "pareto",
     "what-probes-find", "why-the-numbers", "one-episode", "how-a-section-is-made", "text-and-code",
     "environments", "voi", "theory", "robustness", "other-settings", "scoreboard", "optimal-bound",
     "language-model",

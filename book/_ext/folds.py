@@ -4,7 +4,8 @@ Sections whose title begins with *More:* are folded, text and cells together. A 
 a link or a search that leads into it; print shows all (``reader.js``). The take-away that ends a page stands
 below the folds. In a notebook such a section is a heading as any other.
 
-The folded code of a cell stands below what it shows: a reader comes for the answer.
+The folded code of a cell stands below what it shows: a reader comes for the answer. Code that shows nothing
+joins the fold below it.
 """
 
 from typing import Any
@@ -36,13 +37,26 @@ def show_first(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Put what a cell shows before its folded code (event ``doctree-resolved``)."""
     if app.builder.format != "html":
         return
+    waiting: list[nodes.Node] = []  # folded code that shows nothing, which joins the fold below it
     for cell in list(doctree.findall(nodes.container)):
         folded = cell[0] if cell.get("nb_element") == "cell_code" and cell.children else None
         if not isinstance(folded, HideCodeCellNode) or "above-input" not in folded["classes"]:
             continue
+        below = cell.next_node(descend=False, siblings=True)
+        if len(cell) == 1 and _folds(below):
+            waiting += folded.children
+            cell.parent.remove(cell)
+            continue
+        folded.children, waiting = [*waiting, *folded.children], []
         folded["prompt_show"], folded["prompt_hide"] = "Show the code", "Hide the code"
         if cell[-1].get("nb_element") == "cell_code_output":
             cell.children = [*cell.children[1:], folded]
+
+
+def _folds(cell: nodes.Node | None) -> bool:
+    """Whether a node is a cell whose code is folded."""
+    first = cell[0] if isinstance(cell, nodes.container) and cell.children else None
+    return isinstance(first, HideCodeCellNode) and "above-input" in first["classes"]
 
 
 def closes(part: nodes.Node) -> bool:

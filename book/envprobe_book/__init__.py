@@ -1,7 +1,7 @@
 """The package that makes pages of the core's results: claims, analyses, sections, figures, widgets, commands.
 
-Its verbs, beside those of the core, are `judge`, `table`, `draw`, `live`, `conclude`, `guess` and
-`take_away`.
+Its verbs, beside those of the core, are `judge`, `gains`, `show`, `table`, `draw`, `live`, `conclude`,
+`finding`, `collect`, `guess` and `take_away`.
 """
 
 import sys
@@ -11,6 +11,7 @@ from typing import Any
 _HOMES = {
     "judge": "claims.judge", "table": "pages.table", "draw": "pages.draw", "live": "live_figures.figure",
     "conclude": "pages.markup", "guess": "pages.guess", "take_away": "pages.markup",
+    "show": "pages.show", "finding": "pages.findings", "collect": "pages.findings", "gains": "analyses.gains",
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ The scripts beside the modules do the same in a page: `estimates.js` finds the n
 """
 
 from envprobe_book.live_figures.estimates import Estimate, fixed, gain, mean, shift, track
-from envprobe_book.live_figures.figure import LiveFigure, live
+from envprobe_book.live_figures.figure import LiveFigure, live, over
 from envprobe_book.live_figures.readings import chips
 from envprobe_book.live_figures.telling import (
     counted,
@@ -25,5 +25,5 @@ from envprobe_book.live_figures.walking import walk
 
 __all__ = [
     "Estimate", "LiveFigure", "chips", "counted", "each", "fixed", "gain", "grouped", "handle", "knob",
-    "live", "mean", "pattern", "ranked", "shift", "tell", "track", "walk", "worded",
+    "live", "mean", "over", "pattern", "ranked", "shift", "tell", "track", "walk", "worded",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -285,3 +286,32 @@ def live(
     figure.tests = tests or ()
     figure.look = look if tests else look | {"title": look["about"]}
     return figure
+
+
+def over(
+    of: Callable[[Any, Any], Any], panels: Iterable[Any], names: Iterable[Any], *, series: bool = False
+) -> list[Row]:
+    """Rows of a figure: the estimate `of` each panel and name, or such with more of a row beside it.
+
+    Args:
+        of: gives an estimate, or a row without panel and name.
+        panels, names: or mappings to what pages call them.
+        series: whether a name is also how its mark is drawn.
+
+    >>> from envprobe_book.live_figures import mean
+    >>> over(lambda rule, who: mean(who, protocol=rule), ["paper"], ["simple"])[0]["panel"]
+    'paper'
+    """
+    called = [
+        own if isinstance(own, Mapping) else {one: one for one in own} for own in map(_kept, (panels, names))
+    ]
+    rows = []
+    for (panel, above), (name, title) in product(called[0].items(), called[1].items()):
+        found = of(panel, name)
+        own = found if isinstance(found, Mapping) else {"value": found}
+        rows.append({"panel": above, "name": title} | ({"series": name} if series else {}) | dict(own))
+    return rows
+
+
+def _kept(given: Any) -> Any:
+    return given if isinstance(given, Mapping) else list(given)

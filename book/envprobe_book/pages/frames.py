@@ -32,7 +32,7 @@ def titled_frame(frame: pd.DataFrame) -> pd.DataFrame:
     as released  1
     """
     shown = frame.copy()
-    shown = shown.iloc[_order(shown.index), _order(shown.columns)]
+    shown = shown.iloc[order_of(shown.index), order_of(shown.columns)]
     shown.index, shown.columns = _titled_index(shown.index), _titled_index(shown.columns)
     for place in range(shown.shape[1]):
         own = shown.iloc[:, place]
@@ -47,15 +47,17 @@ def titled_series(series: pd.Series) -> pd.Series:
     >>> titled_series(pd.Series({"observed": 1, "paper": 2})).index.tolist()
     ['as written', 'partial start']
     """
-    shown = series.iloc[_order(series.index)]
+    shown = series.iloc[order_of(series.index)]
     return shown.set_axis(_titled_index(shown.index))
 
 
-def _is_name(value: object) -> bool:
+def is_name(value: object) -> bool:
+    """Whether a value is the name of a world, a policy or a protocol."""
     return isinstance(value, str) and (value in _TITLES or value.partition(":")[0] in PROTOCOLS)
 
 
-def _title(value: str) -> str:
+def title_of(value: str) -> str:
+    """What pages call a world, a policy or a protocol."""
     return _TITLES[value] if value in _TITLES else in_words(value)
 
 
@@ -71,10 +73,10 @@ def _titled_index(index: pd.Index) -> pd.Index:
 def _titled_values(name: object, values: list[Any]) -> list[Any]:
     if name == _STRATUM:
         return [STRATUM_TITLES.get(one, one) for one in values]
-    return [_title(one) for one in values] if all(map(_is_name, values)) else values
+    return [title_of(one) for one in values] if all(map(is_name, values)) else values
 
 
-def _order(index: pd.Index) -> np.ndarray:
+def order_of(index: pd.Index) -> np.ndarray:
     """The places of an index's entries, those of one protocol after another's, within what stands before."""
     levels = [index.get_level_values(place) for place in range(index.nlevels)]
     keys = []

@@ -62,6 +62,7 @@ class Table:
     head: Sequence[str]  # the columns' names
     rows: Sequence[Sequence[str]]  # the cells, in Markdown
     align: str  # one letter a column: l, r or c
+    stacks: bool = False  # whether a phone shows each row as a list of its cells
 
     def markdown(self) -> str:
         """The table as a MyST directive with caption and label."""
@@ -70,7 +71,9 @@ class Table:
             "| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
         )
         # a fence of tildes, since a caption may hold backticks
-        return f"~~~{{table}} {_one_line(self.caption)}\n:name: {self.label}\n:align: left\n\n{grid}\n~~~"
+        stacks = ":class: stacks\n" if self.stacks else ""
+        options = f":name: {self.label}\n:align: left\n{stacks}"
+        return f"~~~{{table}} {_one_line(self.caption)}\n{options}\n{grid}\n~~~"
 
     def html(self) -> str:
         """The table as HTML, for hosts that do not read MyST."""

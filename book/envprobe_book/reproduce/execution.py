@@ -26,6 +26,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 from jupyter_client.manager import AsyncKernelManager
 
 from envprobe_book.pages import BOOK
+from envprobe_book.pages.findings import EXECUTED
 from envprobe_book.reproduce.reruns import RERUN, read_ledger
 from envprobe_book.reproduce.sections import (
     METADATA_KEY,
@@ -97,6 +98,10 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
     A section of which only text has changed keeps its outputs. What waits for a kernel is a thread: importing
     papermill once a worker would take longer than most sections do.
     """
+    first = [job for job in jobs if not job.section.collects]
+    if 0 < len(first) < len(jobs):  # what is collected is there before who collects it
+        yield from run(first, workers, cell_timeout)
+        jobs = [job for job in jobs if job.section.collects]
     yield from (retell(job) for job in jobs if job.computed)
     if not (jobs := [job for job in jobs if not job.computed]):
         return
@@ -109,6 +114,7 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
     with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
         style = str(jobs[0].section.path.parent / "matplotlibrc")
         own = dict.fromkeys(("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "TMPDIR"), folder) | {"MATPLOTLIBRC": style}
+        own[EXECUTED] = str(jobs[0].output.parent)
         with environment(**KERNEL_ENVIRONMENT, **own, **plain):
             usual, tempfile.tempdir = tempfile.tempdir, folder  # so that a kill leaves no connection files
 

@@ -36,7 +36,8 @@ Value = bool | int | float | str
 
 SHARED = (
     "notebooks/matplotlibrc", "requirements.txt", "data/**/*",
-    "envprobe_core/**/*.py", "envprobe_core/**/*.toml", "book/envprobe_book/**/*.py", "book/envprobe_book/**/*.json",
+    "envprobe_core/**/*.py", "envprobe_core/**/*.toml",
+    "book/envprobe_book/**/*.py", "book/envprobe_book/**/*.json",
 )  # fmt: skip
 """What every section depends on, beside its own cells and parameters."""
 METADATA_KEY = "envprobe"
@@ -50,6 +51,7 @@ KINDS: dict[str, tuple[str, str, Callable[[str], Value]]] = {
     "str": ("text", r'"[^"]*"', str),
 }
 """What a value is called, how a default is written, and how what a reader wrote is read."""
+_COLLECTED = re.compile(r'\bcollect\(\s*"([\w-]+)"')
 TYPES: dict[str, Any] = {"bool": bool, "int": int, "float": int | float, "str": str}
 VOCABULARIES = ("seeds", "worlds", "policies", "protocols", "regime", "profile", "replay")
 """Rules for texts that `check_words` knows."""
@@ -219,6 +221,12 @@ class Section:
         return self.notebook["cells"]
 
     @property
+    def collects(self) -> list[str]:
+        """The sections whose findings it shows (`collect`), which are executed before it."""
+        code = "\n".join(cell_source(cell) for cell in self.cells if cell["cell_type"] == "code")
+        return list(dict.fromkeys(_COLLECTED.findall(code)))
+
+    @property
     def title(self) -> str:
         """Its first heading, or its fault."""
         texts = (cell_source(cell) for cell in self.cells if cell["cell_type"] == "markdown")
@@ -350,6 +358,8 @@ def plan(
     """
     given, executed, sections = given or {}, executed or root / "book" / "executed", find_sections(root)
     chosen = [look_up("section", name, sections) for name in dict.fromkeys(names or sections)]
+    collected = [look_up("section", name, sections) for one in chosen for name in one.collects]
+    chosen = [*(one for one in collected if one not in chosen), *chosen]
     if names and (faults := [section.fault for section in chosen if section.fault]):
         raise InputError(faults[0])
     known = dict.fromkeys(name for section in chosen for name in section.parameters)
@@ -362,6 +372,9 @@ def plan(
     for section in chosen:
         values, output = resolve(section.parameters, given), executed / section.path.name
         digest, code_digest = section_digests(section, values, shared)
+        if others := [look_up("section", name, sections) for name in section.collects]:
+            own = [section_digests(one, resolve(one.parameters, given), shared)[0] for one in others]
+            digest, code_digest = json_sha256([digest, own]), json_sha256([code_digest, own])
         stored = stored_record(output) or {}
         fresh, computed = stored.get("inputs_sha256") == digest, stored.get("code_sha256") == code_digest
         jobs.append(Job(section, values, digest, code_digest, output, fresh, computed))

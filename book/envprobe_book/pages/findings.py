@@ -1,0 +1,83 @@
+"""Findings: sentences that a section says once, under a name, and that *What we found* collects.
+
+`finding` shows them in the section; its output carries the name. `collect` reads the executed section, runs
+nothing, and shows the same sentence with what it reads of live figures, so that it follows the reader there.
+"""
+
+import base64
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envprobe_book.pages.markup import LIVE, Html, Text, script_json
+from envprobe_core.errors import InputError, look_up
+from envprobe_core.sources import ROOT
+
+KEY = "finding"  # of an output's metadata
+EXECUTED = "ENVPROBE_EXECUTED"  # in the environment: where executed sections lie
+MARK = re.compile(rf"\[\]\({LIVE}:[^)]*\)")
+_shown: set[str] = set()  # figures that this page holds already
+FIGURE = re.compile(
+    r'<div class="live-figure"[^>]* id="([^"]+)">.*?<script type="application/json">(.*?)</script>', re.S
+)
+
+
+@dataclass(frozen=True)
+class Finding(Text):
+    """Sentences with the name under which they are collected."""
+
+    name: str
+
+    def _repr_mimebundle_(self, **_: object) -> Any:
+        return {"text/markdown": self.markdown, "text/plain": MARK.sub("", self.markdown)}, {KEY: self.name}
+
+
+def finding(name: str, *sentences: Text) -> Finding:
+    """Say what a section finds: what `tell` and `conclude` give, one after another.
+
+    >>> finding("gain", Text("It pays."))._repr_mimebundle_()[1]
+    {'finding': 'gain'}
+    """
+    return Finding(" ".join(one.markdown for one in sentences), name)
+
+
+def collect(section: str, name: str) -> Finding | Html:
+    """What an executed section finds under a name; or its live figure of that name, as it is there.
+
+    Raises:
+        InputError: if the section was not executed, or finds nothing of that name.
+    """
+    path = Path(os.environ.get(EXECUTED) or ROOT / "book" / "executed", f"{section}.ipynb")
+    if not path.exists():
+        raise InputError(f"section {section} was not executed; run `envprobe reproduce {section}` first")
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", ())]
+    found = {own[KEY]: output["data"] for output in outputs if KEY in (own := output.get("metadata", {}))}
+    pages = ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
+    if name not in found:  # a live figure
+        drawn = {own[1]: page for page in pages if (own := FIGURE.match(page))}
+        if name in drawn:
+            _shown.add(name)
+            return Html(drawn[name], name)
+    text = "".join(look_up(f"finding of {section}", name, found)["text/markdown"])
+    read = set(re.findall(r'"figures":\["([^"]+)"', "".join(map(_told, MARK.findall(text)))))
+    figures = [
+        f'<div class="live-figure" data-engine id="{own}"><script type="application/json">'
+        f"{script_json(json.loads(data) | {'kind': 'numbers', 'title': own})}</script></div>"
+        for own, data in FIGURE.findall("".join(pages))
+        if own in read - _shown
+    ]
+    _shown.update(read)
+    if figures:  # apart from the sentence, since a page prefers HTML to Markdown
+        from IPython.display import display
+
+        display(Html("".join(figures), "numbers"))
+    return Finding(text, name)
+
+
+def _told(mark: str) -> str:
+    told = mark.split(":", 1)[1].rstrip(")")
+    return "" if told == "end" else base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).decode()
