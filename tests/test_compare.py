@@ -68,9 +68,10 @@ def test_a_difference_is_what_the_claim_of_it_is_judged_on_and_scipy_agrees():
 
 
 def test_shares_are_in_points_and_everything_else_in_its_own_unit():
-    told = ("accuracy", "accuracy_terminal", "success", "useful/probes", "collapse_onset<5", "collapse_onset",
-            "probes", "action_onset-collapse_onset", "mutation_rate", "accuracy-accuracy_slot")  # fmt: skip
-    assert [bool(SHARE.fullmatch(one)) for one in told] == [True] * 5 + [False] * 5
+    told = ("accuracy", "accuracy_terminal", "success", "useful/probes", "collapse_onset<5", "accuracy-zero",
+            "placebo-placebo_zero", "collapse_onset", "probes", "action_onset-collapse_onset",
+            "mutation_rate", "accuracy-probes")  # fmt: skip
+    assert [bool(SHARE.fullmatch(one)) for one in told] == [True] * 7 + [False] * 5
     frame = grid(**TOOLS)
     simple = frame["policy"] == "simple"
     frame["probes"], frame["useful"] = np.where(simple, 5, 3), np.where(simple, 1, 0)

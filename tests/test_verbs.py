@@ -108,7 +108,7 @@ NO_FRAME, WHOLE = "is no frame, as `run` gives", "is not a whole number in 0.."
         (run, {"protocols": ["paper", "paper:clock=runs"]}, "names one twice"),
         (run, {"jobs": 0}, "jobs 0 is not a whole number of processes from 1"),
         (run, {"seeds": 5}, "seeds 5: give a text such as '0:220'"),
-        (run, {"facts": "moods"}, "unknown fact 'moods'; accepted: first_probe"),
+        (run, {"facts": "moods"}, "unknown fact 'moods'; accepted: zero"),
         *((play, {"seed": seed}, f"play: seed {seed!r} {WHOLE}") for seed in (-1, 2**63, 1.5, True, "1")),
         *((verb, {"frame": frame}, NO_FRAME) for frame in (3, None, [1], "episodes") for verb in OF_FRAMES),
         (compare, {"measure": "Accuracy"}, "measure 'Accuracy' cannot be read; a column, or two joined"),

@@ -1,16 +1,15 @@
 """What `run` can measure of an episode beside its scores: the registry of facts."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
-
 import numpy as np
 
+from envprobe_book.facts import zero  # noqa: F401  # which fills FACTS too
+from envprobe_book.facts.registry import Columns, arrays, fact
 from envprobe_book.facts.replay import Witnessed, match
 from envprobe_book.plans import chain_length, drawn_mutation, mutable_fields, plan_length, try_actions
 from envprobe_core.engine.batch import simulate
 from envprobe_core.engine.records import NO_ACTION, UNKNOWN
 from envprobe_core.engine.scoring import COLLAPSE
-from envprobe_core.facts import FACTS, Recorded
+from envprobe_core.facts import FACTS as FACTS
 from envprobe_core.measures import (
     confident_counts,
     consistent,
@@ -24,37 +23,10 @@ from envprobe_core.policies import TERMS
 from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
 from envprobe_core.worlds.base import PROCEDURAL
 
-Columns = Sequence[np.ndarray]
-Fact = Callable[[Witnessed], Columns]
 NOTICING = 5  # steps within which a change counts as noticed (ours)
 SCAN = 0.5  # accuracy below which the high-confidence scan looks
 SAMPLE = 5  # the smaller sample: seeds that this divides
 LEVELS = 101  # reported confidence is a whole percent
-
-
-def fact(*columns: str) -> Callable[[Fact], Fact]:
-    """Register what measures some columns, [row] each, of witnessed episodes [row]."""
-
-    def keep(function: Fact) -> Fact:
-        if taken := FACTS.keys() & set(columns):
-            raise ValueError(f"measured already: {', '.join(sorted(taken))}")
-        FACTS.update(dict.fromkeys(columns, partial(_by_name, columns, function)))
-        return function
-
-    return keep
-
-
-def _by_name(columns: tuple[str, ...], function: Fact, given: Recorded) -> dict[str, np.ndarray]:
-    """Name what a fact measured; a function of the module, which processes beside this one can be told."""
-    seen = given if isinstance(given, Witnessed) else given.seen.get("witnessed")
-    if seen is None:
-        seen = given.seen["witnessed"] = Witnessed(given.condition, given.seeds, given.trajectory)
-    return dict(zip(columns, map(np.asarray, function(seen)), strict=True))
-
-
-def arrays(rows: np.ndarray) -> np.ndarray:
-    """The rows of a table as a column of arrays, [row]; copies, which do not keep a whole block."""
-    return np.fromiter((row.copy() for row in rows), dtype=object, count=len(rows))
 
 
 # probes

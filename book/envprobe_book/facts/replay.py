@@ -20,6 +20,7 @@ from envprobe_core.engine.batch import Trajectory, simulate_logged, terms_of
 from envprobe_core.engine.records import NO_ACTION, UNKNOWN
 from envprobe_core.policies import TERMS
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values, World
+from envprobe_core.zero import yoked
 
 DOUBT = 0.3  # u = 1 - conf: confidence of 70 or less, the alpha of Self-Uncertainty
 MINOR = 0.5  # c: half of the greatest weight
@@ -67,6 +68,11 @@ class Witnessed:
     def terms(self) -> Floats:
         """The score's terms, [row, step, field, term], c, s, u, d in order; NaN after an episode's end."""
         return terms_of(self.condition, self.seeds, self.trajectory)
+
+    @cached_property
+    def placebo(self) -> Trajectory:
+        """The yoked placebo of the episodes: the same probes at the same steps, without answers."""
+        return yoked(self.condition, self.seeds, self.trajectory)
 
     def term(self, name: str) -> Floats:
         """One term, [row, step, field]."""
