@@ -256,14 +256,13 @@ def test_the_front_page_opens_on_the_plane(browse, html, width):
     before = number.text_content()
     page.get_by_label("Budget", exact=True).first.fill("2")
     playwright.expect(number).not_to_have_text(before, timeout=60_000)
-    playwright.expect(plane.locator(".live-setting").first).to_have_text("2")
     plane.get_by_label("as released").check()
     assert plane.locator("dl:visible").count() == 1
     plane.locator(".live-steps").first.wait_for(timeout=60_000)
     plane.locator(".lp-picture").scroll_into_view_if_needed()
     picture = plane.locator(".lp-picture").bounding_box()
     page.mouse.click(picture["x"] + picture["width"] * 0.9, picture["y"] + picture["height"] * 0.2)
-    playwright.expect(plane.locator(".live-setting").first).to_have_text(re.compile("1[0-5]"))
+    playwright.expect(plane.locator(".live-handle").first).to_have_text(re.compile("1[0-5]"))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -272,7 +271,7 @@ FIRST_SCREEN = """() => {
   const figures = ".lp-picture, svg.envprobe-figure, .player-scene, .review table, .own-policy form";
   const figure = [...document.querySelectorAll(`.bd-article :is(${figures})`)].find(seen);
   if (!figure) return null;
-  const told = ".answer-chips, .live-conclusion, h1 ~ p, h1 ~ .cell p";
+  const told = ".answer-chips, .live-told, .live-fixed, h1 ~ p, h1 ~ .cell p";
   const answer = [...document.querySelectorAll(`.bd-article :is(${told})`)].find(seen);
   const whole = figure.closest(".lp-panels") ?? figure, bar = document.querySelector("body > .live-bar");
   const page = { top: scrollY, bottom: bar?.getBoundingClientRect().top ?? innerHeight };

@@ -248,9 +248,9 @@ def open_the_bar(page):
     page.locator("body > .live-bar summary").click()
 
 
-def move_until_struck_out(page):
+def move_until_told(page):
     page.locator(BUDGET).fill("0")
-    page.locator(".live-not-so").first.wait_for(timeout=60_000)
+    page.locator("[data-settled=yes]").first.wait_for(timeout=60_000)
 
 
 def read_a_mark(page):
@@ -280,7 +280,7 @@ def choose_a_verdict(page):
 
 
 MOVED = [  # what a reader makes of a page, which is not as it was built
-    ("voi", open_the_bar), ("terms", move_until_struck_out), ("main-results", read_a_mark),
+    ("voi", open_the_bar), ("terms", move_until_told), ("main-results", read_a_mark),
     ("one-episode", play_half_way), ("explorer", ask_for_what_cannot_be_run), ("scoreboard", open_a_card),
     ("scoreboard", choose_a_verdict),
 ]  # fmt: skip

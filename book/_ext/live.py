@@ -20,7 +20,7 @@ from sphinx.util.docutils import SphinxRole
 from envprobe_book.classroom import policy_page
 from envprobe_book.live_figures import scripts as live_figures
 from envprobe_book.page_engine import HERE, SCRIPT, write_page_engine
-from envprobe_book.pages.markup import LIVE
+from envprobe_book.pages.markup import FIXED_MARK, LIVE
 from envprobe_book.reproduce.sections import file_digest
 from envprobe_core.engine.numba_support import EDITION
 
@@ -33,16 +33,17 @@ _LIVE = re.compile(r'<[^>]*\sclass="[^"]*\blive-(?:figure|plane|walk|explorer)\b
 
 
 def mark_sentences(app: Sphinx, doctree: nodes.document) -> None:
-    """Make of the marks around a sentence (`pages.markup.followed`) what the page's script looks for."""
+    """Make of the marks around a sentence (`pages.markup`, `telling`) what the page's script looks for."""
     for link in list(doctree.findall(nodes.reference)):
         scheme, _, told = str(link.get("refuri", "")).partition(":")
         if scheme != LIVE:
             continue
         markup = "</span>"
-        if told != "end":
-            tests = base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).decode()
-            kind = 'live-told" data-told' if tests.startswith("{") else 'live-conclusion" data-tests'
-            markup = f'<span class="{kind}="{html.escape(tests)}">'
+        if told == FIXED_MARK:
+            markup = '<span class="live-fixed">'
+        elif told != "end":
+            slot = base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).decode()
+            markup = f'<span class="live-told" data-told="{html.escape(slot)}">'
         link.replace_self(nodes.raw("", markup, format="html"))
 
 

@@ -86,7 +86,8 @@
     const name = "Budget and threshold of the figures that move";
     const bar = element("div", { class: "live-bar", role: "group", "aria-label": name });
     bar.append(budget.label, threshold.label, ...(shown.length ? [more] : []), back, said);
-    root.append(bar);
+    if (root === document.body) (document.querySelector("#pst-skip-link") ?? root).after(bar); // before the article, for the keyboard
+    else root.append(bar);
     return { root: bar, budget, threshold, choices, back, said };
   }
 
@@ -94,9 +95,11 @@
     const budget = budgetOf(now);
     bar.budget.input.max = horizonOf(now);
     bar.budget.input.value = budget;
+    bar.budget.input.setAttribute("aria-valuetext", `${budget} ${budget === 1 ? "probe" : "probes"} of ${horizonOf(now)} steps`);
     bar.budget.output.textContent = budget;
     bar.threshold.input.value = now.threshold;
     bar.threshold.output.textContent = now.threshold.toFixed(2);
+    bar.threshold.input.setAttribute("aria-valuetext", `a score of ${now.threshold.toFixed(2)}`);
     for (const [knob, { select }] of Object.entries(bar.choices)) if (now[knob]) select.value = now[knob];
     bar.back.hidden = isOwn();
   }
@@ -150,6 +153,7 @@
     if (now.budget !== null && now.budget > horizonOf(now)) now.budget = horizonOf(now);
     if (now.budget !== null && own.budget === null && now.budget === budgetOf({ ...now, budget: null })) now.budget = null;
     bars.forEach(update);
+    document.documentElement.classList.toggle("live-is-moved", !isOwn());
     if (JSON.stringify(now) === before) return;
     if (!parts?.inline) writeAddress();
     for (const listener of listeners) listener(setting());
@@ -174,6 +178,7 @@
         Object.assign(now, read(location.href));
         document.addEventListener("click", takeAlong, true);
         document.documentElement.classList.add("has-live-bar");
+        document.documentElement.classList.toggle("live-is-moved", !isOwn());
       }
     } else if (!inline) return null;
     const bar = make(root, moves.filter((knob) => !NUMBERS.includes(knob) && given[knob] !== undefined));

@@ -446,9 +446,8 @@
   function plot(figure) {
     const upright = /curves|points|frontier/.test(figure.kind);
     const [title, up, across] = ["lp-title", "lp-label lp-up", "lp-label"].map((kind) => element("p", { class: kind }));
-    const sentence = figure.tests?.length ? title.appendChild(element("span", { class: "live-conclusion", "data-tests": JSON.stringify(figure.tests) })) : title;
     if (Array.isArray(figure.title)) title.append(...figure.title.map((part) => (part.kind ? element("span", { class: "live-told", "data-told": JSON.stringify(part) }, part.text) : part)));
-    else sayWithSubscripts(sentence, figure.title ?? "");
+    else sayWithSubscripts(title, figure.title ?? "");
     const isPlane = figure.kind === "plane";
     sayWithSubscripts(up, upright ? `↑ ${figure.label}` : isPlane ? `↑ ${figure.up ?? ""}` : "");
     sayWithSubscripts(across, upright || isPlane ? `${figure.across} →` : figure.label);

@@ -21,7 +21,7 @@ from envprobe_book.live_figures.scripts import lab_widget
 from envprobe_book.live_figures.telling import Told
 from envprobe_book.pages.draw import PROTOCOL_DASHES, draw
 from envprobe_book.pages.figures import POLICY_STYLES, Drawing, policy_title, titled
-from envprobe_book.pages.markup import script_json, tested
+from envprobe_book.pages.markup import holds, script_json
 from envprobe_core.conditions import find_profile, find_regime, is_whole
 from envprobe_core.errors import InputError
 from envprobe_core.policies import THRESHOLD
@@ -47,7 +47,6 @@ class LiveFigure:
             prints in `printed` and `printed_x`; of a frontier, whether it is `competing` (by default it is).
         setting: the page's budget, threshold, regime and profile, from which a reader moves.
         moves: what of it a reader may move here.
-        tests: comparisons that the title asks of the figures of a page, as data.
     """
 
     kind: str
@@ -58,7 +57,6 @@ class LiveFigure:
     resamples: int
     look: Mapping[str, Any]
     moves: tuple[str, ...]
-    tests: Sequence[Any] = ()
     _found: list[dict[str, Found]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -150,7 +148,7 @@ class LiveFigure:
         said = {"kind": self.kind, "name": self.name, "series": _series(self.rows), "rows": rows}
         return look | said | {
             "setting": dict(self.setting), "moves": list(self.moves), "seeds": self.seeds,
-            "resamples": self.resamples, "tests": list(self.tests),
+            "resamples": self.resamples,
         }  # fmt: skip
 
     def page_html(self) -> str:
@@ -232,9 +230,8 @@ def live(
         rows: an estimate each (`mean`, `gain`, `shift`, `track`), see `LiveFigure`.
         title: what to look at; or what is found: a function of the figure that gives a telling sentence, or a
             sentence with `when`.
-        when: the title's condition, asked of the figure: comparisons as `conclude` takes them. A page tests
-            them at each move, and strikes the title out where one fails. Where they ask for what the figure
-            does not show, `about` stands in its place.
+        when: a fixed title's condition, asked of the figure, as `conclude` takes it; where it fails, `about`
+            stands in its place.
         label, across, line, limits, columns, about: as `draw` takes them.
         digits: of the values that are written beside marks.
         budget: where it stands at first; -1 is the regime's own.
@@ -244,7 +241,7 @@ def live(
         resamples: of the intervals.
 
     Raises:
-        InputError: for no rows, an unknown name, a value out of range, or a condition that no page can test.
+        InputError: for no rows, an unknown name, or a value out of range.
         ConclusionError: if the title is not so with the book's own values.
 
     >>> from envprobe_book.live_figures import gain
@@ -280,11 +277,8 @@ def live(
         return figure
     if when is None:
         return figure
-    holds, tests = tested(title, lambda: when(figure))
-    if tests is None and holds:
-        raise InputError(f"live: no page can test the title of {name}; give comparisons of live figures")
-    figure.tests = tests or ()
-    figure.look = look if tests else look | {"title": look["about"]}
+    if not holds(title, lambda: when(figure)):
+        figure.look = look | {"title": look["about"]}
     return figure
 
 

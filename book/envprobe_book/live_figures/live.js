@@ -6,8 +6,8 @@
 //   figures              those of the page, by name: {figure, setting, found, resamples}
 //
 // In a book's page each `.live-figure` holds its description as JSON (see figure.py) and the static figure,
-// which is replaced. Sentences follow: `.live-told` says itself anew (see telling.js), numbers in `.live-number`,
-// and `.live-conclusion` with its tests. What they show wears `live-rough` while few seeds or resamples stand
+// which is replaced. Sentences follow: `.live-told` says itself anew (see telling.js), so do numbers in
+// `.live-number`; `.live-fixed` is what no slider moves. What they show wears `live-rough` while few seeds or resamples stand
 // behind it, and `live-old` until the figure has followed the bar.
 (() => {
   "use strict";
@@ -82,11 +82,11 @@
 
   // sentences that follow
 
-  const READERS = "[data-told], [data-number], [data-tests]";
+  const READERS = "[data-told], [data-number]";
 
   function readersOf(name) {
     const said = JSON.stringify(name);
-    return [...document.querySelectorAll(READERS)].filter(({ dataset: own }) => (own.told ?? own.number ?? own.tests).includes(said));
+    return [...document.querySelectorAll(READERS)].filter(({ dataset: own }) => (own.told ?? own.number).includes(said));
   }
 
   const isOld = ({ figure, setting }) => !isSame(setting, settingOf(figure, bar.setting()));
@@ -141,9 +141,6 @@
     return absolute ? Math.abs(value) : value;
   }
 
-  const sideOf = (side) => (Array.isArray(side) ? numberOf(side) : side);
-  const SIGNS = { "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b };
-
   let waiting = 0;
   function follow() {
     cancelAnimationFrame(waiting);
@@ -151,7 +148,6 @@
       for (const state of Object.values(figures)) state.root?.classList.toggle("live-behind", isOld(state));
       document.querySelectorAll(".live-told").forEach(tell);
       document.querySelectorAll(".live-number").forEach(showNumber);
-      document.querySelectorAll(".live-conclusion").forEach(test);
       announce();
     });
   }
@@ -163,22 +159,6 @@
     const text = telling.number(value, Number(span.dataset.digits), { signed: Boolean(span.dataset.sign), isRough: isRough(figures[name]) });
     if (span.textContent !== text) span.textContent = text;
     mark(span, [name]);
-  }
-
-  // A sentence is struck out where one of its tests fails, and says so.
-  function test(span) {
-    const sides = JSON.parse(span.dataset.tests).map(([sign, left, right]) => [sign, sideOf(left), sideOf(right)]);
-    if (sides.some(([, left, right]) => left === undefined || right === undefined)) return;
-    const holds = sides.every(([sign, left, right]) => SIGNS[sign](left, right));
-    const printed = span.querySelector(":scope > s"); // struck out as it was printed, which readers may undo
-    if (printed) {
-      printed.previousElementSibling.remove();
-      printed.replaceWith(...printed.childNodes);
-    }
-    span.classList.toggle("live-not-so", !holds);
-    const said = span.previousElementSibling?.matches(".live-verdict") ? span.previousElementSibling : null;
-    if (holds) said?.remove();
-    else if (!said) span.before(Object.assign(document.createElement("em"), { className: "live-verdict", textContent: "Not so with these values: " }));
   }
 
   // the stretch of the threshold in which the gate always opens

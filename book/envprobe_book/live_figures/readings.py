@@ -1,36 +1,16 @@
-"""What sentences say of a live figure: a number that follows the reader, and a condition on it.
+"""What sentences read of a live figure.
 
 A `Reading` is one estimate of a figure. Its `value`, `low` and `high` are numbers that remember where they
-come from: compared, they give a `Comparison`, which Python decides at once and a page again when a knob is
-moved.
+come from, so that a page can show them anew when a knob is moved.
 """
 
 import html
 import json
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from envprobe_book.pages.markup import Html, listed, number, signed
-
-_SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A comparison of two numbers of live figures, or of one and a fixed number."""
-
-    sign: str
-    left: "Quantity | float"
-    right: "Quantity | float"
-
-    def __bool__(self) -> bool:
-        return bool(_SIGNS[self.sign](float(self.left), float(self.right)))
-
-    def as_data(self) -> list[Any]:
-        """The test as a page is given it: sign, left, right."""
-        return [self.sign, *(_as_data(side) for side in (self.left, self.right))]
 
 
 class Quantity(float):
@@ -57,22 +37,8 @@ class Quantity(float):
         made.figure, made.row, made.part, made.step, made.absolute = figure, row, part, step, absolute
         return made
 
-    def __lt__(self, other: Any) -> Any:
-        return Comparison("<", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return Comparison(">", self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return Comparison("<=", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return Comparison(">=", self, other)
-
     def __abs__(self) -> "Quantity":
         return Quantity(float(self), self.figure, self.row, self.part, self.step, absolute=True)
-
-    __hash__ = float.__hash__
 
     def said(self, digits: int = 1, *, sign: bool = False) -> str:
         """The number in a sentence, which follows the reader in a page.

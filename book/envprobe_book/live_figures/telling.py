@@ -28,7 +28,6 @@ from envprobe_core.conditions import find_regime
 from envprobe_core.errors import InputError, look_up
 
 MOST = 4  # readings of a slot whose places are all tried
-MARK = re.compile(rf"\[\]\({LIVE}:[^)]*\)")
 Words = str | Mapping[str, str]
 
 
@@ -77,9 +76,6 @@ class Told(Text):
             for part in self.parts
         ]
         return [part for part in own if part]
-
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        return {"text/markdown": self.markdown, "text/plain": MARK.sub("", self.markdown)}
 
 
 def tell(text: str, **slots: Slot | Told) -> Told:

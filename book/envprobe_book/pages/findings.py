@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envprobe_book.pages.markup import LIVE, Html, Text, script_json
+from envprobe_book.pages.markup import FIXED_MARK, MARK, Html, Text, script_json
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.sources import ROOT
 
 KEY = "finding"  # of an output's metadata
 EXECUTED = "ENVPROBE_EXECUTED"  # in the environment: where executed sections lie
-MARK = re.compile(rf"\[\]\({LIVE}:[^)]*\)")
 _shown: set[str] = set()  # figures that this page holds already
 FIGURE = re.compile(
     r'<div class="live-figure"[^>]* id="([^"]+)">.*?<script type="application/json">(.*?)</script>', re.S
@@ -32,11 +31,11 @@ class Finding(Text):
     name: str
 
     def _repr_mimebundle_(self, **_: object) -> Any:
-        return {"text/markdown": self.markdown, "text/plain": MARK.sub("", self.markdown)}, {KEY: self.name}
+        return super()._repr_mimebundle_(), {KEY: self.name}
 
 
 def finding(name: str, *sentences: Text) -> Finding:
-    """Say what a section finds: what `tell` and `conclude` give, one after another.
+    """What a section finds: what `tell` and `conclude` give, one after another.
 
     >>> finding("gain", Text("It pays."))._repr_mimebundle_()[1]
     {'finding': 'gain'}
@@ -80,4 +79,8 @@ def collect(section: str, name: str) -> Finding | Html:
 
 def _told(mark: str) -> str:
     told = mark.split(":", 1)[1].rstrip(")")
-    return "" if told == "end" else base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).decode()
+    return (
+        ""
+        if told in (FIXED_MARK, "end")
+        else base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).decode()
+    )

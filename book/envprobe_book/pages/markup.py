@@ -19,7 +19,11 @@ from envprobe_book.pages import BOOK
 MINUS = "−"
 FIXED, UNBROKEN = "\u00a0", "\u2011"  # a space and a hyphen at which no line breaks
 EMPTY = "–"
-LIVE = "live"  # the scheme of the marks around a sentence that follows the reader
+LIVE = "live"
+"""The scheme of the marks around a sentence: links without a text, which show nothing wherever a notebook is
+read. `book/_ext/live.py` makes of them what the page's script looks for."""
+FIXED_MARK = "fixed"  # of a sentence that no slider moves
+MARK = re.compile(rf"\[\]\({LIVE}:[^)]*\)")
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Text:
     markdown: str
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        return {"text/markdown": self.markdown, "text/plain": self.markdown}
+        return {"text/markdown": self.markdown, "text/plain": MARK.sub("", self.markdown)}
 
 
 @dataclass(frozen=True)
@@ -60,51 +64,33 @@ def script_json(value: Any) -> str:
 
 
 def conclude(text: str, when: Any) -> Text:
-    """Say `text` where `when` is true; strike it out where it is not.
+    """A sentence that no slider moves: tested when the notebook runs, and marked as standing still in a page.
+
+    What a slider moves is told (`live_figures.tell`), which needs no condition.
 
     Args:
         text: a sentence or two, in Markdown, written by hand.
         when: the condition, or a function that gives it (what it asks of a protocol, world or policy that was
             not run is not so, nor is what it asks of an empty frame, such as its largest value); of an array
-            or a frame's column, that it is true everywhere and not empty. Comparisons of a live figure's
-            numbers (`LiveFigure.at`) are tested again in the page when a reader moves them.
+            or a frame's column, that it is true everywhere and not empty.
 
     Raises:
         ConclusionError: if the condition fails with the book's own values.
     """
-    holds, tests = tested(text, when)
-    said = text if holds else f"*Not so with these values:* ~~{text}~~"
-    return Text(said if tests is None else followed(said, tests))
+    said = text if holds(text, when) else f"*Not so with these values:* ~~{text}~~"
+    return Text(f"[]({LIVE}:{FIXED_MARK}){said}[]({LIVE}:end)")
 
 
-def tested(text: str, when: Any) -> tuple[bool, list[Any] | None]:
-    """Whether a sentence holds, and the comparisons of live figures by which a page tests it again, if any.
+def holds(text: str, when: Any) -> bool:
+    """Whether a sentence's condition holds.
 
     Raises:
         ConclusionError: if it does not hold with the book's own values.
     """
-    when = _asked(when)
-    holds = is_so(when)
-    if not holds and os.environ.get(BOOK):
+    so = is_so(when)
+    if not so and os.environ.get(BOOK):
         raise ConclusionError(f"with the book's own values this is not so: {text}")
-    return holds, comparisons_of(when)
-
-
-def followed(text: str, tests: list[Any]) -> str:
-    """A sentence between two marks that say how a page tests it again.
-
-    The marks are links without a text, which show nothing wherever a notebook is read; `book/_ext/live.py`
-    makes of them what the page's script looks for.
-    """
-    told = json.dumps(tests, separators=(",", ":")).encode()
-    return f"[]({LIVE}:{base64.urlsafe_b64encode(told).decode().rstrip('=')}){text}[]({LIVE}:end)"
-
-
-def comparisons_of(when: Any) -> list[Any] | None:
-    """The comparisons of live figures that make up a condition, as data; None where it asks anything else."""
-    found = when if isinstance(when, list | tuple) else [when]
-    told = [getattr(one, "as_data", None) for one in found]
-    return [tell() for tell in told if tell] if told and all(told) else None
+    return so
 
 
 def _asked(when: Any) -> Any:
