@@ -5,8 +5,8 @@
 //
 //   figure   name, kind, title, label, across, line, limits, columns, digits, about, and series: how each
 //            series is drawn, {id: {title, colour, dark, marker, filled, dash}}; of a plane also mark {x, y} and
-//            onmove({x, y}), which is told where a reader points. A title with `tests` is a sentence that live.js
-//            strikes out where one fails
+//            onmove({x, y}), which is told where a reader points. A title that follows is a list of
+//            texts and slots (see telling.js)
 //   rows     forest, bars, tornado  {panel, name, series, value, low, high, printed}
 //            curves                 {panel, name, series, x, value, low, high}, arrays
 //            points, frontier       {panel, name, series, x, x_low, x_high, value, low, high, printed_x,

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import numpy as np
@@ -124,10 +125,14 @@ def ends_of(columns: Container[str], value: str) -> tuple[str, str] | None:
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Write a number with a true minus sign; a missing one as a dash."""
+    """A number with a true minus sign; a missing one as a dash. Halves are rounded up, as in the page.
+
+    >>> number(-0.25, 1), number(None)
+    ('−0.3', '–')
+    """
     if value is None or not math.isfinite(value):
         return EMPTY
-    text = f"{abs(value):.{digits}f}"
+    text = f"{Decimal(float(abs(value))).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"
     return text if value >= 0 or not text.strip("0.") else MINUS + text
 
 
