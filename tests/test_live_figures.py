@@ -53,6 +53,23 @@ def test_gains_and_means_are_those_of_the_tables():
         np.testing.assert_array_equal(values, table[["mean", "low", "high"]].to_numpy())
 
 
+def test_gains_that_share_resamples_are_those_alone():
+    asked = [
+        gain("simple", other, measure, worlds, protocol=protocol)
+        for protocol in PROTOCOLS
+        for other, measure, worlds in (
+            ("periodic", "accuracy", "combined"),
+            ("late", "success", "combined"),
+            ("no-probe", "collapse_onset", "combined"),
+            ("periodic", "accuracy", "spatial"),
+            ("no-probe", "useful/probes", "combined"),  # no pair counts
+        )
+    ]
+    setting = {"budget": 7, "threshold": 1.5}
+    alone = [estimates.evaluate([one], setting, "0:30", 200)[0] for one in asked]
+    assert str(estimates.evaluate(asked, setting, "0:30", 200)) == str(alone)  # NaN is NaN
+
+
 def test_tracks_and_shifts_are_what_their_words_say():
     frame = run(
         "tooldag", "simple periodic", protocols="paper paper:clock=stands", seeds="0:30", facts="track"

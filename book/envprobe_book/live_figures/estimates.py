@@ -176,7 +176,35 @@ def evaluate(
                 run[key] = found | {name: np.full(len(own), value) for name, value in same.items()}
         return run[key]
 
-    return [_found(one, columns, resamples) for one in asked]
+    found: list[Found] = []
+    alike: dict[tuple[int, ...], list[tuple[Found, Floats, Floats]]] = {}
+    for one in asked:
+        found.append(own := _found(one, columns, resamples) if one.statistic != "gain" else dict(NOTHING))
+        if one.statistic == "gain":
+            sizes, arms = _values(one, columns)
+            top, counts = _differences(*arms, one.scale)
+            if counts.sum() >= MIN_UNITS:
+                alike.setdefault(sizes, []).append((own, top, counts))
+    for sizes, group in alike.items():  # gains over as many episodes share their resamples: many cost few
+        tops, counts = (np.stack(own, axis=1) for own in list(zip(*group, strict=True))[1:])
+        rates = clustered_rate(tops, counts, _labels(sizes), resamples=resamples)
+        ends = np.stack([rates.mean, rates.low, rates.high], axis=1).tolist()
+        for (own, _, _), three in zip(group, ends, strict=True):
+            own.update(zip(("value", "low", "high"), three, strict=True))
+    return found
+
+
+def _values(estimate: Estimate, columns: Any) -> tuple[tuple[int, ...], list[Floats]]:
+    """How many episodes each world has, and the measure of each arm, world after world, [row]."""
+    arms = [
+        [_measure(estimate.measure, columns(arm, world, logged=False)) for world in estimate.worlds]
+        for arm in estimate.arms
+    ]
+    return tuple(len(own) for own in arms[0]), [np.concatenate(own) for own in arms]
+
+
+def _labels(sizes: tuple[int, ...]) -> Ints:
+    return np.repeat(np.arange(len(sizes)), sizes)
 
 
 def _found(estimate: Estimate, columns: Any, resamples: int) -> Found:
@@ -187,21 +215,10 @@ def _found(estimate: Estimate, columns: Any, resamples: int) -> Found:
             columns(estimate.arms[0], world, logged=True)[estimate.measure] for world in estimate.worlds
         ]
         return _track(tables, estimate.measure, resamples)
-    values = [
-        [_measure(estimate.measure, columns(arm, world, logged=False)) for world in estimate.worlds]
-        for arm in estimate.arms
-    ]
-    labels = np.repeat(np.arange(len(estimate.worlds)), [len(own) for own in values[0]])
-    arms = [np.concatenate(own) for own in values]
+    sizes, arms = _values(estimate, columns)
     if estimate.statistic == "mean":
-        return _mean(arms[0], labels, estimate.measure == "success", resamples)
-    if estimate.statistic == "gain":
-        top, counts = _differences(*arms, estimate.scale)
-        if counts.sum() < MIN_UNITS:
-            return NOTHING
-        rate = clustered_rate(top, counts, labels, resamples=resamples)
-        return {"value": rate.mean, "low": rate.low, "high": rate.high}
-    return _shift(arms, labels, estimate.scale, resamples)
+        return _mean(arms[0], _labels(sizes), estimate.measure == "success", resamples)
+    return _shift(arms, _labels(sizes), estimate.scale, resamples)
 
 
 def _track(tables: list[Any], measure: str, resamples: int) -> Found:

@@ -84,26 +84,28 @@ class Plane:
         return {"text/html": page, "text/plain": self.drawing.alt}
 
 
-def plane_of(
+def planes_of(
     protocols: Sequence[str],
+    against: Sequence[str] = ("periodic",),
     seeds: str = "default",
     resamples: int = RESAMPLES,
     profile: str = "typical",
-    against: str = "periodic",
-) -> dict[str, Floats]:
-    """The cells of each protocol, every pair of budget and threshold run anew.
+) -> dict[str, dict[str, Floats]]:
+    """The cells of each protocol against each rule, every pair of budget and threshold run anew.
 
-    >>> cells = plane_of(["paper"], "0:12", resamples=100)["paper"]
-    >>> cells.shape
+    >>> planes_of(["paper"], ["periodic"], "0:12", resamples=100)["periodic"]["paper"].shape
     (17, 16, 3)
     """
     pairs = [{"budget": x, "threshold": y} for y in THRESHOLDS for x in BUDGETS]
-    cells = {}
+    planes: dict[str, dict[str, Floats]] = {other: {} for other in against}
     for rule in protocols:
-        asked = [gain("simple", against, protocol=rule, profile=profile, **pair) for pair in pairs]
+        own = {"protocol": rule, "profile": profile}
+        asked = [gain("simple", other, **own, **pair) for other in against for pair in pairs]
         found = [[one["value"], one["low"], one["high"]] for one in evaluate(asked, {}, seeds, resamples)]
-        cells[rule] = np.reshape(found, (len(THRESHOLDS), len(BUDGETS), 3))
-    return cells
+        shape = (len(against), len(THRESHOLDS), len(BUDGETS), 3)
+        for other, cells in zip(against, np.reshape(found, shape), strict=True):
+            planes[other][rule] = cells
+    return planes
 
 
 def colour_of(value: float, low: float, high: float) -> tuple[float, float, float]:

@@ -23,7 +23,7 @@ from envprobe_book.live_figures import (
     worded,
 )
 from envprobe_book.live_figures.front import Abstract, Claim
-from envprobe_book.live_figures.plane import Plane, plane_of
+from envprobe_book.live_figures.plane import Plane, planes_of
 from envprobe_book.live_figures.readings import Reading
 from envprobe_book.live_figures.telling import Slot, Told
 from envprobe_book.pages.guess import Guess, guess
@@ -108,10 +108,8 @@ def front_plane(frame: pd.DataFrame, **setting: Any) -> Plane:
         f'<h2 class="live-plane-head">Asking by score, compared, in points</h2>{beside}'
         f'<div class="live-episode"></div>{rules.page_html()}'
     )
-    planes = {
-        (name, title): plane_of(list(RULES), setting["seeds"], setting["resamples"], against=name)
-        for name, title in AGAINST.items()
-    }
+    found = planes_of(list(RULES), list(AGAINST), setting["seeds"], setting["resamples"])
+    planes = {(name, AGAINST[name]): cells for name, cells in found.items()}
     first_rule = ("periodic", AGAINST["periodic"])
     return Plane(
         planes.pop(first_rule), numbers, body, lead.html, first_rule, planes, headline
