@@ -29,8 +29,9 @@ settings.load_profile("suite")
 
 typer.main.get_command = functools.cache(typer.main.get_command)  # it rebuilds all commands at each call
 
-EACH_PAGE = "test_everyone_can_use_the_page"
-EACH_ALONE = (EACH_PAGE, "test_every_conclusion_can_be_false")  # these share nothing that takes time to make
+EACH_PAGE = ("test_everyone_can_use_the_page", "test_every_page_is_for_everyone")
+EACH_ALONE = (*EACH_PAGE, "test_every_conclusion_can_be_false")
+"""Tests of which each runs wherever there is room: they share nothing that takes time to make."""
 TURNS = (  # the first builds the book; the others take long, or wait and so take little from it
     "test_golden_book", "test_llm_run", "test_conclusions", "test_trust", "test_cluster", "test_cli_run",
     "test_wasm", "test_llm_answers", "test_engine", "test_compiling", "test_llm_local", "test_llm_doctor",
@@ -59,7 +60,7 @@ def pytest_collection_modifyitems(items):
     readers = {item.module for item in items if "small_book" in item.fixturenames}
 
     def turn(item):
-        if EACH_PAGE in item.nodeid:
+        if any(name in item.nodeid for name in EACH_PAGE):
             return len(TURNS) + 2
         name = item.module.__name__
         return TURNS.index(name) if name in TURNS else len(TURNS) + (item.module in readers)

@@ -168,6 +168,7 @@ def test_a_second_build_does_nothing(small_book, html):
     assert {path: path.stat().st_mtime_ns for path in html.rglob("*")} == before
 
 
+@pytest.mark.nightly
 def test_a_changed_sentence_builds_its_page_and_a_heading_the_whole_book(tmp_path):
     out = book.stage(tmp_path / "small")
     pages, chapters = out / "book", "".join(f"  - file: {name}\n" for name in ("first", "second"))
@@ -204,6 +205,7 @@ def test_the_build_fails_on_any_warning(tmp_path):
     assert not book.is_fresh(out)
 
 
+@pytest.mark.nightly
 def test_the_books_own_command_builds_a_fresh_checkout(tmp_path, write_notebook, checkout):
     """As anybody would try it: `jupyter-book build .` at the root, where nothing is installed or executed.
 

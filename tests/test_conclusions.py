@@ -215,6 +215,7 @@ def conclusions(
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_conclusion_can_be_false(section: str) -> None:
     left: set[str] | None = None

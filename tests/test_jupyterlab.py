@@ -113,6 +113,7 @@ def page(chromium, lab):
     context.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["", "exercises.ipynb"])
 def test_the_lab_opens_with_its_formulas_and_asks_nothing(page, lab, name):
     """START shows what there is, and its links open here; the students' notebook has no solution."""
@@ -152,6 +153,7 @@ def test_a_sections_figure_answers_its_sliders_without_the_kernel(page, lab):
     playwright.expect(numbers).to_have_text(said)
 
 
+@pytest.mark.nightly
 def test_a_copy_is_folded_as_the_book_is_and_a_guess_comes_before_its_answer(page, lab):
     """What the book hides is a bar; the same form asks, and tells only who has chosen."""
     run_all(page, lab(SECTION))
@@ -177,6 +179,7 @@ def test_a_copy_is_folded_as_the_book_is_and_a_guess_comes_before_its_answer(pag
     assert because in panel.inner_text()
 
 
+@pytest.mark.nightly
 def test_start_runs_with_one_unit_and_the_books_slider_names(page, lab):
     run_all(page, lab("START.ipynb"))
     panel = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
@@ -189,6 +192,7 @@ def test_start_runs_with_one_unit_and_the_books_slider_names(page, lab):
     assert "EnvProbe-Simple" in board.inner_text()
 
 
+@pytest.mark.nightly
 def test_the_explorer_runs_in_the_notebook(page, lab):
     """The same front end as in the book: no question to the kernel, and the same numbers."""
     run_all(page, lab(EXPLORER))
@@ -199,6 +203,7 @@ def test_the_explorer_runs_in_the_notebook(page, lab):
     assert_alike(found)
 
 
+@pytest.mark.nightly
 def test_the_player_plays_any_episode_in_the_lab(page, lab):
     """The engine has come along with the widget; the kernel is not asked, and the lab's address stays."""
     run_all(page, lab(PLAYER))

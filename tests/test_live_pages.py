@@ -22,6 +22,15 @@ LIVE = (
 FOUND = "name => EnvProbe.live.figures[name].found.map(({value}) => [value.value, value.low, value.high])"
 
 
+def nightly(names, *daily):
+    """Values for a test that asks a few of them each time, and all at night."""
+    late = pytest.mark.nightly
+    return [
+        one if one in daily else pytest.param(*(one if isinstance(one, tuple) else [one]), marks=late)
+        for one in names
+    ]
+
+
 def settled(page, name):
     page.wait_for_function(
         "name => document.getElementById(name)?.dataset.settled === 'yes'", arg=name, timeout=120_000
@@ -37,7 +46,7 @@ def expected(figure, setting):
     return estimates.evaluate(asked, setting, figure["seeds"], figure["resamples"])
 
 
-@pytest.mark.parametrize("name", LIVE)
+@pytest.mark.parametrize("name", nightly(LIVE, "voi", "over-time"))
 def test_the_main_figure_answers_both_sliders(browse, html, name):
     page = browse(html.as_uri(), f"/executed/{name}.html")
     page.locator(".live-bar input[type=range]").first.wait_for()
@@ -82,7 +91,9 @@ def test_chips_follow_both_sliders(browse, html):
     playwright.expect(page.locator(".answer-chips .live-number")).to_have_text(moved, timeout=60_000)
 
 
-@pytest.mark.parametrize("name", ["main-results", "terms", "pareto", "over-time", "theory"])
+@pytest.mark.parametrize(
+    "name", nightly(["main-results", "terms", "pareto", "over-time", "theory"], "pareto")
+)
 def test_a_moved_figure_shows_what_python_finds(browse, html, name):
     page = browse(html.as_uri(), f"/executed/{name}.html?budget=4&threshold=2.25&profile=careful")
     page.locator(".live-figure .lp").first.wait_for()
@@ -126,11 +137,14 @@ def test_what_an_address_cannot_mean_is_left_out(browse, html):
     assert page.locator("body > .live-bar output").all_text_contents() == ["7", "1.50"]
 
 
+PLACES = [f"executed/{name}" for name in LIVE if name != "how-a-section-is-made"]
 TOLD = "all => all.map((span) => [JSON.parse(span.dataset.told), span.textContent])"
 
 
-@pytest.mark.parametrize(("budget", "threshold"), [(15, 2.5), (9, 2.25), (3, 0.75), (0, 1.5)])
-@pytest.mark.parametrize("name", ["index", "executed/main-results", "executed/what-we-found"])
+@pytest.mark.parametrize(
+    ("budget", "threshold"), nightly([(15, 2.5), (9, 2.25), (3, 0.75), (0, 1.5)], (15, 2.5))
+)
+@pytest.mark.parametrize("name", nightly(["index", *PLACES], "index", "executed/what-we-found"))
 def test_sentences_say_what_is_so_wherever_a_reader_stands(browse, html, name, budget, threshold):
     """What a page says after a move is what Python says of the numbers that Python finds there."""
     page = browse(html.as_uri(), f"/{name}.html?budget={budget}&threshold={threshold}")
@@ -171,9 +185,10 @@ def test_what_is_not_final_wears_its_mark(browse, html):
 
 
 @pytest.mark.parametrize("width", [390, 1400])
-def test_a_dragged_slider_moves_by_a_step(browse, html, width):
+@pytest.mark.parametrize("name", nightly(["index", *PLACES], "executed/main-results"))
+def test_a_dragged_slider_moves_by_a_step(browse, html, name, width):
     """The bar keeps its place under the pointer, also where what it says appears meanwhile."""
-    page = browse(html.as_uri(), "/executed/main-results.html")
+    page = browse(html.as_uri(), f"/{name}.html")
     page.set_viewport_size({"width": width, "height": 900})
     slider = page.locator("body > .live-bar input[data-knob=budget]")
     box = slider.bounding_box()

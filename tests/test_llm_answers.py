@@ -274,6 +274,7 @@ def damaged(text, random):
     return text[:place] + random.choice(MIDDLES) + text[place + random.randint(0, 5) :]
 
 
+@pytest.mark.nightly
 @settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.one_of(valid, valid, nonsense, off_schema, hostile), min_size=10, max_size=10),

@@ -125,6 +125,7 @@ class Server:
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 @pytest.mark.parametrize(("order", "code", "seconds"), [("SIGKILL", -9, 0), ("SIGINT", 130, 600)])
 def test_servers_end_with_the_run_however_that_ends(order, code, seconds, tmp_path, monkeypatch):
@@ -161,6 +162,7 @@ def real():
     return local.fetched_weights()
 
 
+@pytest.mark.nightly
 def test_a_real_model_is_asked_stored_and_replayed(real, tmp_path):
     """One situation; the answer is usable, its key holds the weights' hash, and asking again asks nobody."""
     agent = local_agent(real)

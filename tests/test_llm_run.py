@@ -105,6 +105,7 @@ def test_a_run_through_the_server_equals_the_simulated_run(undisturbed, tmp_path
 # ---------------------------------------------------------------- nothing paid is lost
 
 
+@pytest.mark.nightly
 def test_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed, tmp_path):
     run, concurrency, kills, dice = tmp_path / "run", 4, 4, random.Random(5)
     with server_process(0.06) as server:
@@ -156,6 +157,7 @@ def everything(folder):
     return b"".join(whole)
 
 
+@pytest.mark.nightly
 def test_faults_of_every_kind_change_no_byte_and_the_key_that_some_repeat_is_nowhere(undisturbed, tmp_path):
     run = tmp_path / "run"
     with server_process(faults="mixed", rate=0.3) as server:

@@ -69,7 +69,7 @@ def page(scripts, browse):
     return browse(scripts.as_uri(), "/page.html")
 
 
-@pytest.fixture(params=["chromium", "firefox"])
+@pytest.fixture(params=["chromium", pytest.param("firefox", marks=pytest.mark.nightly)])
 def page_anywhere(scripts, browse, request):
     """The page in Chromium, and in Firefox where there is one."""
     if request.param == "chromium":
@@ -433,6 +433,7 @@ def test_where_the_engine_cannot_run_a_sentence_says_so(page, damage, said):
     assert page.evaluate("EnvProbe.engine.available()") == ("WebAssembly" not in damage)
 
 
+@pytest.mark.nightly
 def test_memory_does_not_grow_with_the_number_of_runs(scripts, browse):
     """After a thousand runs the machines hold what their largest task needed, and the page no result."""
     page = browse(scripts.as_uri(), "/page.html")

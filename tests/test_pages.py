@@ -8,10 +8,13 @@ import json
 import re
 import shlex
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from itertools import pairwise
 from urllib.parse import unquote
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 from playwright import sync_api as playwright
 
 from built_book import SMALL, page_names
@@ -208,6 +211,76 @@ def test_what_is_folded_opens_by_its_title_a_link_a_search_and_in_print(browse, 
     assert closed.count() == before > 0
 
 
+HIDDEN = re.compile(r"<script\b.*?</script>|<style\b.*?</style>|(?<=>)[^<]*(?=</script>)", re.DOTALL)
+DRAWN = re.compile(r"(<svg\b[^>]*>).*?</svg>", re.DOTALL)
+
+
+def seen(html, name):
+    """A page without what its scripts carry and what its drawings are made of."""
+    text = DRAWN.sub(r"\1</svg>", HIDDEN.sub("", read(html, name)))
+    return BeautifulSoup(text, "html.parser")
+
+
+def words_of(node):
+    """What a link or button is called by who cannot see it."""
+    own = [node.get_text(strip=True), node.get("aria-label"), node.get("title")]
+    own += [image.get("alt") or image.get("aria-label") for image in node.find_all(["img", "svg"])]
+    return any(own) or node.get("aria-hidden") == "true"
+
+
+def faults_of(page):
+    """What a page's HTML alone shows that is wrong for somebody, as axe-core would say it."""
+    ids = [node["id"] for node in page.find_all(id=True)]
+    yield from (f"id {one} twice" for one, count in Counter(ids).items() if count > 1)
+    if page.html.get("lang") != "en" or not page.title.get_text(strip=True):
+        yield "no language or title"
+    levels = [int(node.name[1]) for node in page.main.find_all(re.compile("^h[1-6]$"))]
+    if levels[:1] != [1] or levels.count(1) != 1:
+        yield f"headings begin with {levels[:3]}"
+    yield from (f"from h{one} to h{other}" for one, other in pairwise(levels) if other > one + 1)
+    for node in page.find_all(["img", "iframe"]):
+        if node.get("alt") is None and not node.get("title"):
+            yield f"{node.name} without words"
+    for node in page.find_all(role="img"):
+        if not node.get("aria-label") and not node.get("aria-labelledby"):
+            yield f"{node.name} {node.get('class')} is an image without words"
+    labelled = {node["for"] for node in page.find_all("label") if node.get("for")}
+    for node in page.find_all(["input", "select", "textarea"]):
+        named = any(node.get(how) for how in ("aria-label", "aria-labelledby", "title"))
+        inside = node.find_parent("label") or node.get("id") in labelled or node.get("type") == "hidden"
+        if not named and not inside:
+            yield f"{node.name} {node.get('class')} without a label"
+    for node in page.find_all(["a", "button", "summary"]):
+        if (node.name != "a" or node.get("href")) and not words_of(node):
+            yield f"{node.name} {node.get('class')} {node.get('href', '')[:40]} without words"
+    for node in page.find_all(attrs={"aria-describedby": True}):
+        for name in set(node["aria-describedby"].split()) - set(ids):
+            yield f"{node.name} is described by {name}, which is not there"
+
+
+@pytest.mark.parametrize("name", [*PAGES, *MADE_BY_SPHINX])
+def test_the_html_of_every_page_is_for_everyone(html, name):
+    assert list(faults_of(seen(html, name))) == []
+
+
+SHOWN = {"ul", "ol", "dl", "table", "figure", "pre", "div", "blockquote", "details", "svg", "form"}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_paragraph_that_ends_in_a_colon_is_followed_by_something_to_see(html, name):
+    """By a list, table, figure, formula or code, and neither by a closed fold nor by another paragraph."""
+    for node in seen(html, name).main.find_all("p"):
+        if not node.get_text(strip=True).endswith(":") or node.find_parent(["figure", "form", "li"]):
+            continue
+        after, outer = node.find_next_sibling(), node
+        while after is None and outer.parent.name in ("section", "div"):
+            outer = outer.parent
+            after = outer.find_next_sibling()
+        assert after is not None, node.get_text()[-60:]
+        assert after.name in SHOWN, node.get_text()[-60:]
+        assert "more-fold" not in after.get("class", []), node.get_text()[-60:]
+
+
 def test_every_page_is_looked_at(html):
     assert set(page_names(html)) == {*PAGES, *MADE_BY_SPHINX}
 
@@ -215,9 +288,29 @@ def test_every_page_is_looked_at(html):
 LAID_OUT = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
+OF_EACH_KIND = (
+    "index.html", "items.html", "search.html", "executed/main-results.html", "executed/one-episode.html",
+    "executed/scoreboard.html", "executed/explorer.html", "executed/your-policy.html",
+)  # fmt: skip
+"""The plane, a table of links, what Sphinx makes, live figures, a player, the review, the explorer, and a
+policy of one's own."""
+
+
 @pytest.mark.browser
-@pytest.mark.parametrize("name", [*PAGES, *MADE_BY_SPHINX])
+@pytest.mark.parametrize("name", OF_EACH_KIND)
 def test_everyone_can_use_the_page(tab, html, name):
+    """As `use` says, of one page of each kind; the others are looked at every night."""
+    use(tab, html, name)
+
+
+@pytest.mark.nightly
+@pytest.mark.browser
+@pytest.mark.parametrize("name", sorted({*PAGES, *MADE_BY_SPHINX} - set(OF_EACH_KIND)))
+def test_every_page_is_for_everyone(tab, html, name):
+    use(tab, html, name)
+
+
+def use(tab, html, name):
     """Opened from a folder: no request leaves it, nothing fails, formulas are set, whatever scrolls takes the
     focus, also on a phone, and axe-core finds no serious fault; in light and dark, text is legible."""
     tab, faults = tab
@@ -287,10 +380,10 @@ MOVED = [  # what a reader makes of a page, which is not as it was built
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("name", "move"), MOVED, ids=[f"{name}-{move.__name__}" for name, move in MOVED])
 def test_everyone_can_use_a_page_that_a_reader_has_moved(tab, html, name, move, width):
-    """As above: a sentence struck out, a mark read, a card or a bar open, an episode half way, a message."""
+    """As above: sentences told anew, a mark read, a card or a bar open, an episode half way, a message."""
     tab, faults = tab
     faults.clear()
     tab.set_viewport_size({"width": width, "height": 844})

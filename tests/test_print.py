@@ -193,6 +193,7 @@ def test_folds_open_for_a_print_in_any_browser_and_the_page_is_as_before_behind_
     assert state(page) == before
 
 
+@pytest.mark.nightly
 @pytest.mark.browser
 def test_no_figure_is_wider_than_the_paper(browse, pages):
     page = browse(pages, "/index.html", viewport={"width": 665, "height": 900})
@@ -211,6 +212,7 @@ def test_no_figure_is_wider_than_the_paper(browse, pages):
     assert {*figure.evaluate(clipping)} == {"visible"}
 
 
+@pytest.mark.nightly
 @pytest.mark.browser
 def test_a_pdf_holds_what_is_folded_and_no_figure_is_split(browse, pages):
     page = browse(pages, "/index.html")
