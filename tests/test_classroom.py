@@ -13,6 +13,7 @@ from envprobe_book.reproduce.sections import cell_source
 from envprobe_book.widgets.player import record_pair
 from envprobe_core.conditions import parse_seeds
 from test_explorer import shown_at_rest
+from watching import tell
 
 pytestmark = pytest.mark.browser
 
@@ -76,7 +77,7 @@ def test_an_interval_with_zero_says_that_these_pairs_cannot_decide(instructors):
 
 def test_with_one_seed_policies_share_events_and_not_states(instructors):
     instructors.get_by_role("link", name="here", exact=True).click()
-    pair = record_pair("tooldag", ("simple", "no-probe"), 0, protocol="observed")
+    pair = tell(instructors, record_pair("tooldag", ("simple", "no-probe"), 0, protocol="observed"))
     instructors.get_by_text(pair["about"], exact=True).wait_for()
     assert instructors.get_by_role("button", name="Where they part").is_visible()
     simple, none = pair["runs"]

@@ -5,6 +5,7 @@ import pytest
 
 from envprobe_book.facts.replay import witness
 from envprobe_book.pages.episode import draw_episode
+from envprobe_book.widgets.player import record_pair
 from envprobe_core.conditions import make_condition
 from envprobe_core.protocols import OBSERVED
 from palette import hues
@@ -14,11 +15,11 @@ from palette import hues
 @pytest.mark.parametrize("policy", ["simple", "cd", "no-probe"])
 def test_the_drawing_has_the_recordings_probes_terms_and_accuracy(world, policy):
     condition = make_condition(world, policy, protocol=OBSERVED)
-    drawing = draw_episode(condition, 3)
+    drawing = draw_episode(record_pair(world, (policy,), 3, protocol="observed"))
     seen = witness(condition, np.array([3]))
     recording, steps = seen.trajectory, int(seen.trajectory.steps[0])
     top, middle, bottom = drawing.figure.axes
-    assert np.array_equal(top.lines[0].get_ydata(), recording.accuracy[0], equal_nan=True)
+    assert np.array_equal(top.lines[0].get_ydata(), recording.accuracy[0, : steps + 1], equal_nan=True)
     fired = np.flatnonzero(recording.probe[0, :steps] >= 0)
     marks = next(line for line in middle.lines if line.get_marker() == "v")
     assert marks.get_xdata().tolist() == fired.tolist()

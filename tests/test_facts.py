@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from envprobe_book import plans
 from envprobe_book.facts import FACTS, FOUND, NOTICING, PATTERN
 from envprobe_book.facts.replay import match, witness
-from envprobe_book.pages.timeline import WAITS, describe_steps
 from envprobe_core import play, run
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.conditions import Condition, make_condition
@@ -179,23 +178,6 @@ def test_the_facts_of_a_pattern_are_its_first_match():
         matching = [t for t in np.flatnonzero(probe >= 0).tolist() if naive(seen, 0, t).all()]
         assert (step, probe[step]) == (matching[0], first["pattern_field"])
     assert (np.diff(episodes[["probes", *PATTERN[:4]]].to_numpy(), axis=1) <= 0).all()
-
-
-@pytest.mark.parametrize(("world", "protocol"), [("objectstate", "paper"), ("tooldag", "released")])
-def test_steps_say_what_the_recording_holds(world, protocol):
-    episode = play(world, "simple", 7, protocol=protocol)
-    steps = describe_steps(episode, world, protocol=protocol, fold=False)
-    first, deed = episode.drop_duplicates("t").reset_index(drop=True), steps["deed"]
-    fired = episode.groupby("t")["probe"].any().to_numpy()
-    acts = first["acted"] & ~fired
-    assert deed.str.startswith("asks").tolist() == fired.tolist()
-    assert (deed == WAITS).tolist() == (~acts & ~fired).tolist()
-    assert deed[acts].str.endswith("works").tolist() == first.loc[acts, "valid"].tolist()
-    assert deed.str.contains("never reaches").tolist() == (fired & (protocol == "released")).tolist()
-    folded = describe_steps(episode, world, protocol=protocol)
-    ends = folded["step"].str.split("–").map(lambda ends: int(ends[-1]) - int(ends[0]) + 1)
-    assert ends.sum() == len(steps)
-    assert not (folded["deed"].eq(WAITS) & folded["deed"].shift().eq(WAITS)).any()
 
 
 def test_actions_read_fields_where_the_task_graph_says_so():

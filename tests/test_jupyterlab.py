@@ -17,6 +17,7 @@ from envprobe_book.widgets.player import record_pair
 from processes import COMMAND, keyless, wait_for
 from test_explorer import assert_alike, shown_at_rest
 from test_player import choose, value_text
+from watching import tell
 
 pytestmark = pytest.mark.browser
 
@@ -210,7 +211,7 @@ def test_the_player_plays_any_episode_in_the_lab(page, lab):
     form, address = page.locator(".player-form"), page.url
     page.locator(".player-choose").wait_for(timeout=240_000)
     choose(page, World="graphnav", Regime="S1", Protocol="observed", Seed="1003", Threshold="0.5")
-    asked = record_pair("graphnav", seed=1003, regime="S1", protocol="observed", threshold=0.5)
+    asked = tell(page, record_pair("graphnav", seed=1003, regime="S1", protocol="observed", threshold=0.5))
     page.get_by_text(asked["about"], exact=True).wait_for()
     page.get_by_text(value_text(asked, 0), exact=True).wait_for()
     page.get_by_role("slider", name="Step", exact=True).focus()
@@ -223,7 +224,7 @@ def test_the_player_plays_any_episode_in_the_lab(page, lab):
     menu.select_option("2")
     page.locator(".player-name", has_text="<b>Mine</b>").wait_for()
     menu.select_option("1")
-    page.get_by_text(record_pair("objectstate", seed=4)["about"], exact=True).wait_for()
+    page.get_by_text(tell(page, record_pair("objectstate", seed=4))["about"], exact=True).wait_for()
     assert page.locator(".player-message").inner_text() == ""
     assert form.get_by_label("Seed", exact=True).input_value() == "4"
     page.get_by_role("button", name="Typical seed").click()

@@ -17,7 +17,7 @@ from envprobe_book.analyses.confidence import (
     pooled_measure,
     reliability,
 )
-from envprobe_book.analyses.failures import shares_with_pattern, stage_counts, steps_around
+from envprobe_book.analyses.failures import shares_with_pattern, stage_counts
 from envprobe_book.analyses.useful_probes import pairs_that_fired
 from envprobe_book.facts import FACTS, SURE
 from envprobe_book.facts.replay import Witnessed
@@ -122,14 +122,6 @@ def test_patterns_are_counted_in_the_order_asked_for_and_stages_in_that_of_the_p
         "uncertain": 3,
         "… and minor": 1,
     }
-
-
-def test_the_steps_around_a_probe_end_with_the_first_action_after_it():
-    deeds = ["calls 0", "asks a", "asks b", "waits", "calls 1", "calls 2"]
-    steps = pd.DataFrame({"deed": deeds})
-    assert steps_around(steps, 1)["deed"].tolist() == deeds[:5]
-    assert steps_around(steps, 0)["deed"].tolist() == deeds[:5]
-    assert steps_around(steps.iloc[:4], 1)["deed"].tolist() == deeds[:3]
 
 
 @settings(max_examples=90)

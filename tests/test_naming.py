@@ -22,6 +22,7 @@ from envprobe_core.naming import split_names
 from envprobe_core.protocols import TITLES, parse_protocol
 from envprobe_core.worlds import find_world
 from processes import envprobe
+from watching import tell
 
 FIND = {"world": find_world, "policy": lambda text: find_policy(text).name}
 FIND["protocol"] = lambda text: parse_protocol(text).name
@@ -164,5 +165,5 @@ def test_an_address_takes_titles(browse, html, spelled):
     address = f"/executed/one-episode.html#episode=rooms-{spelled}-12&policies=EnvProbe-Simple,Yoked+Placebo"
     page.goto(f"{html.as_uri()}{address}")
     page.reload()
-    about = record_pair("objectstate", ("simple", "yoked"), 12)["about"]
+    about = tell(page, record_pair("objectstate", ("simple", "yoked"), 12))["about"]
     page.get_by_text(about, exact=True).wait_for()

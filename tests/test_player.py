@@ -1,23 +1,26 @@
-"""The episode player: what it shows is what was recorded, and a reader can watch it without a mouse."""
+"""The episode player: logs come from Python or from the page's engine, and one teller says them."""
 
 import functools
 import json
+import random
 import re
 
 import numpy as np
 import pytest
 
 from envprobe_book.facts.replay import witness
-from envprobe_book.page_engine import SCRIPT, write_page_engine
-from envprobe_book.pages.timeline import WAITS
-from envprobe_book.widgets.host import STYLES, module_text, style_text
-from envprobe_book.widgets.player import Player, record_pair
+from envprobe_book.page_engine import SCRIPT, inline_page_engine, knobs, write_page_engine
+from envprobe_book.widgets.host import FOLDER, STYLES, module_text, style_text
+from envprobe_book.widgets.player import Player, lexicon, record_pair
+from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.conditions import make_condition
-from envprobe_core.engine.batch import simulate_logged
+from envprobe_core.engine.batch import simulate, simulate_logged
 from envprobe_core.policies import POLICIES, TERMS, custom_policy
-from envprobe_core.protocols import PROTOCOLS
+from envprobe_core.protocols import PROTOCOLS, parse_protocol
+from envprobe_core.regimes import REGIMES
 from envprobe_core.runs.tables import step_table
-from watching import serious
+from envprobe_core.worlds import WORLDS
+from watching import serious, tell
 
 TABLES = ("belief", "gold", "confidence", "staleness")
 SETTINGS = [  # world, policies, seed, regime, protocol, profile, budget, threshold
@@ -35,13 +38,11 @@ def recorded(place):
     return record_pair(*own) | {"group": own[0], "label": f"seed {own[2]}"}
 
 
-# --- what is recorded -------------------------------------------------------------------------
+# --- logs ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", range(len(SETTINGS)))
-def test_the_player_shows_what_the_log_holds(place):
-    """Tables, decisions and accuracies are those of an independent run; terms add up to the gate's score; up
-    to where they part both sides are the same."""
+def test_the_logs_are_those_of_an_independent_run(place):
     pair, (world, policies, seed, regime, protocol, profile, budget, gate) = recorded(place), SETTINGS[place]
     for name, run in zip(policies, pair["runs"], strict=True):
         own = gate if POLICIES[name].has_threshold else None
@@ -56,18 +57,99 @@ def test_the_player_shows_what_the_log_holds(place):
         assert run["place"] == [row["place"] for row in rows]
         assert run["probe"] == [-1 if line["probe"] is None else line["probe"] for line in lines]
         assert run["action"] == [line["action"] for line in lines]
+        terms, seen = np.array(run["terms"]), witness(condition, seeds)
+        for at, term in enumerate(TERMS):
+            assert (terms[:, at] == seen.term(term)[0, : len(lines)]).all()
+        if condition.policy.has_threshold and not condition.policy.replays:
+            kept = [TERMS.index(term) for term in run["kept"]]
+            score = functools.reduce(np.add, [terms[:, at] for at in kept])
+            assert score.max(axis=1).tolist() == run["score"]
+    json.dumps(pair, allow_nan=False)
+
+
+def any_setting(luck, world):
+    """Draw what a reader may choose."""
+    protocol = luck.choice(list(PROTOCOLS))
+    if luck.random() < 0.5:
+        switches = luck.sample(knobs.SWITCHES, luck.randint(1, 4))
+        protocol += ":" + ",".join(f"{one}={luck.choice(knobs.KNOBS[one])}" for one in switches)
+    regime = luck.choice(list(REGIMES))
+    return {
+        "world": world,
+        "policies": luck.sample(list(POLICIES), luck.choice([1, 2])),
+        "seed": luck.choice([luck.randrange(300), luck.randrange(2**40)]),
+        "regime": regime,
+        "protocol": protocol,
+        "profile": luck.choice(list(PROFILES)),
+        "budget": luck.choice([None, 0, luck.randint(0, REGIMES[regime].horizon)]),
+        "threshold": luck.choice([None, None, 0.75, 2.125, luck.uniform(-1, 4), 0.00002]),
+    }
+
+
+BESIDE = """async ([lexicon, settings, recorded]) => {
+  const faults = [];
+  for (const [at, setting] of settings.entries()) {
+    const mine = JSON.stringify(await recordPair(EnvProbe.engine, lexicon, setting), sorted);
+    const theirs = JSON.stringify(tellPair(lexicon, recorded[at]), sorted);
+    if (mine !== theirs) faults.push([setting, firstDifference(JSON.parse(mine), JSON.parse(theirs))]);
+  }
+  return faults;
+  function sorted(_, value) {
+    const isRecord = value && typeof value === "object" && !Array.isArray(value);
+    if (typeof value === "bigint") return Number(value);
+    return isRecord ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value;
+  }
+  function firstDifference(one, other, path = "") {
+    if (typeof one !== "object" || one === null || other === null) return [path, one, other];
+    const differ = (key) => JSON.stringify(one[key]) !== JSON.stringify(other[key]);
+    const keys = [...new Set([...Object.keys(one), ...Object.keys(other)])].filter(differ);
+    return firstDifference(one[keys[0]], other[keys[0]], `${path}.${keys[0]}`);
+  }
+}"""
+
+
+@pytest.fixture
+def scripts(tmp_path, browse):
+    """A page with the engine and the teller, as classic scripts."""
+    module = (FOLDER / "episode.js").read_text(encoding="utf-8")
+    (tmp_path / "engine.js").write_text(inline_page_engine(), encoding="utf-8")
+    (tmp_path / "episode.js").write_text(module, encoding="utf-8")
+    (tmp_path / "page.html").write_text(
+        "<!doctype html><meta charset=utf-8><script src=engine.js></script><script src=episode.js></script>"
+    )
+    return browse(tmp_path.as_uri(), "/page.html")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_pages_engine_has_the_logs_that_python_hands_over(scripts, world):
+    luck = random.Random(f"pairs of {world}")
+    settings = [any_setting(luck, world) for _ in range(12)]
+    handed = [record_pair(**setting) for setting in settings]
+    assert scripts.evaluate(BESIDE, [lexicon(), settings, handed]) == []
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("place", range(len(SETTINGS)))
+def test_what_is_told_follows_from_the_logs(scripts, place):
+    """Up to where they part both sides are the same."""
+    pair = tell(scripts, recorded(place))
+    for run, logs in zip(pair["runs"], recorded(place)["runs"], strict=True):
         right = (np.array(run["belief"]) == run["gold"]).sum(axis=1)
         assert run["right"] == right.tolist()
         assert run["accuracy"] == (right / len(run["gold"][0])).tolist()
         assert run["used"] == [sum(field >= 0 for field in run["probe"][:t]) for t in range(len(right))]
-        seen = witness(condition, seeds)
-        terms = {term: np.array(run[term]) for term in TERMS}
-        assert all((terms[term] == seen.term(term)[0, : len(lines)]).all() for term in TERMS)
-        total = functools.reduce(np.add, [terms[term] for term in run["terms"]])
-        if condition.policy.has_threshold and not condition.policy.replays:
-            assert (total.max(axis=1) == seen.trajectory.score[0, : len(lines)]).all()
+        kept = [TERMS.index(term) for term in logs["kept"] or TERMS]
+        total = functools.reduce(np.add, [np.array(logs["terms"])[:, at] for at in kept])
         assert [top[0] for top in run["top"]] == total.argmax(axis=1).tolist()
         assert all(field < 0 or field in top for field, top in zip(run["probe"], run["top"], strict=True))
+        after = np.array(run["acted"])
+        moved = [np.flatnonzero(line).tolist() for line in after != np.array(run["gold"])[1:]]
+        assert run["moved"] == moved
+        assert [len(said) for said in run["world"]] == [len(fields) for fields in moved]
     (one, other), step = pair["runs"], pair["parts"]
     assert f"step {step}" in pair["parting"]
     for names, upto in ((TABLES, step + 1), (("probe", "action"), step)):
@@ -76,29 +158,28 @@ def test_the_player_shows_what_the_log_holds(place):
     assert deeds or any(one[name][step + 1] != other[name][step + 1] for name in TABLES)
 
 
-def test_what_is_told_of_a_step_is_what_its_gate_compared():
+@pytest.mark.browser
+def test_what_is_told_of_a_step_is_what_its_gate_compared(scripts):
     """A threshold is told as it is: scaled under `released`, it has three decimals."""
-    minus, placebo = recorded(0)["runs"]
+    minus, placebo = tell(scripts, recorded(0))["runs"]
     assert minus["threshold"] == 1.125
     assert all("1.125 and" in gate for gate in minus["gate"])
     for run, reply in ((minus, "the answer is only logged"), (placebo, "the answer is withheld")):
         assert [bool(told) for told in run["reply"]] == [field >= 0 for field in run["probe"]]
         assert all(reply in told for told in run["reply"] if told)
-    simple = recorded(3)["runs"][0]
+    simple = tell(scripts, recorded(3))["runs"][0]
     spent = [t for t in range(simple["steps"]) if simple["used"][t] == simple["budget"]]
     assert spent
     assert all(f"{simple['budget']} = {simple['budget']}: act" in simple["gate"][t] for t in spent)
     assert {simple["outcome"][t] for t in spent} <= {"spent", "below"}
-    spoken = Player([recorded(0)]).fallback  # to readers without JavaScript
-    assert all(told in spoken for run in (minus, placebo) for told in (*run["gate"], run["brief"][-1]))
-    assert "but the judge vetoes the probe" in " ".join(recorded(1)["runs"][0]["gate"])
+    assert "but the judge vetoes the probe" in " ".join(tell(scripts, recorded(1))["runs"][0]["gate"])
 
 
-def test_a_policy_of_ones_own_is_shown_with_its_own_score():
+@pytest.mark.browser
+def test_a_policy_of_ones_own_is_told_with_its_own_score(scripts):
     mine = custom_policy("mine", lambda view: 2.0 * view.d, "<b>Mine</b>")
-    run = record_pair("graphnav", ("mine", "periodic"), 1003, "S1", "observed", "perfect", own=[mine])[
-        "runs"
-    ][0]
+    made = record_pair("graphnav", ("mine", "periodic"), 1003, "S1", "observed", "perfect", own=[mine])
+    run = tell(scripts, made)["runs"][0]
     assert max(run["probe"]) >= 0
     assert "compares its own score, 2.00, with 1.5:" in run["gate"][0]
 
@@ -151,12 +232,13 @@ def shown_step(page):
 @pytest.mark.browser
 def test_a_reader_steps_by_mouse_by_keyboard_and_by_the_clock(opened):
     """Rows of waits are one stop, unless the reader wants them all."""
-    pair = record_pair("objectstate", seed=1)
+    made = record_pair("objectstate", seed=1)
+    page = opened(Player([made]))
+    pair = tell(page, made)
     last = max(run["steps"] for run in pair["runs"])
-    waits = [all(run["brief"][t] == WAITS for run in pair["runs"]) for t in range(last)]
+    waits = [all(run["action"][t] < 0 and run["probe"][t] < 0 for run in pair["runs"]) for t in range(last)]
     stops = [t for t in range(last) if t == 0 or not (waits[t] and waits[t - 1])] + [last]
     assert len(stops) <= last
-    page = opened(Player([pair]))
     page.clock.install()
     slider = page.get_by_role("slider", name="Step")
 
@@ -200,12 +282,13 @@ def test_a_link_restores_episode_and_step(opened):
     page.get_by_role("slider", name="Step").fill("4")
     page.wait_for_function("location.hash.endsWith('step=4')")
     link = page.url
-    assert recorded(2)["key"] in link
+    told = tell(page, recorded(2))
+    assert told["key"] in link
     page.evaluate("document.body.style.paddingTop = '3000px'")
     page.get_by_label("Episode", exact=True).select_option("0")
     page.wait_for_function("location.hash.endsWith('step=0')")
     page.evaluate("(hash) => { scrollTo(0, 0); location.hash = hash; }", link.partition("#")[2])
-    page.get_by_text(recorded(2)["about"], exact=True).wait_for()
+    page.get_by_text(told["about"], exact=True).wait_for()
     page.wait_for_function("document.querySelector('.player').getBoundingClientRect().top < innerHeight / 2")
     page.evaluate("location.hash = '#episode=nowhere&step=x'")
     assert shown_step(page).startswith("4 of")
@@ -227,9 +310,9 @@ def test_the_page_shows_what_was_recorded_to_everyone_and_fits_a_phone(opened):
     """At several steps: the table of all fields, the bars and the marks of the drawing."""
     alone = record_pair("graphnav", ("cd",), 4) | {"group": "one policy alone", "label": "seed 4"}
     shown = [alone, *map(recorded, range(3))]
-    page = opened(Player(shown, start=6), viewport={"width": 320, "height": 800})
+    page = opened(Player([alone | {"start": 6}, *shown[1:]]), viewport={"width": 320, "height": 800})
     assert shown_step(page).startswith("6 of")
-    for place, pair in enumerate(shown):
+    for place, pair in enumerate([tell(page, one) for one in shown]):
         page.get_by_label("Episode", exact=True).select_option(str(place))
         open_tables(page)
         switch = page.get_by_role("group", name="Policy in sight").get_by_role("button").all()
@@ -286,7 +369,7 @@ def test_a_page_plays_any_episode_says_what_it_cannot_and_links_to_it(opened):
     choose(page, World="graphnav", Regime="S1", Protocol="observed", Policy="simple", Beside="periodic")
     choose(page, Seed="1003", Threshold="0.5", Switches="clock=stands")
     asked = {"seed": 1003, "regime": "S1", "protocol": "observed:clock=stands", "threshold": 0.5}
-    wanted = record_pair("graphnav", **asked)
+    wanted = tell(page, record_pair("graphnav", **asked))
     page.get_by_text(wanted["about"], exact=True).wait_for()
     page.get_by_role("slider", name="Step").fill("5")
     page.get_by_text(value_text(wanted, 5), exact=True).wait_for()
@@ -334,7 +417,7 @@ def test_without_an_engine_the_stored_episodes_stay(opened):
     page.get_by_text("so only the stored episodes can be shown").wait_for()
     assert page.get_by_role("button", name="Typical seed").is_disabled()
     page.get_by_label("Episode", exact=True).select_option("1")
-    page.get_by_text(recorded(1)["about"], exact=True).wait_for()
+    page.get_by_text(tell(page, recorded(1))["about"], exact=True).wait_for()
     assert page.get_by_text("so only the stored episodes can be shown").is_visible()
 
 
@@ -365,3 +448,43 @@ def test_a_phone_shows_one_policy_with_the_steps_at_hand(opened):
     page.set_viewport_size({"width": 1400, "height": 900})
     assert [side.is_visible() for side in sides.all()] == [True, True]
     assert not switch.is_visible()
+
+
+CHOOSE = """async ([lexicon, setting, titles]) => {
+  const survey = await surveySeeds(EnvProbe.engine, lexicon, setting);
+  const kinds = Object.keys(PICK).map((kind) => [kind, PICK[kind](survey)]);
+  return kinds.map(([kind, one]) => [kind, one.seed, one.gap, rarity(kind, survey, one, titles)]);
+}"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_seeds_are_chosen_by_the_difference_and_it_is_said_how_rare_they_are(scripts, protocol):
+    setting = {
+        "world": "objectstate",
+        "policies": ["simple", "periodic"],
+        "regime": "S2",
+        "profile": "typical",
+    }
+    setting |= {"protocol": protocol, "budget": None, "threshold": None}
+    columns = []
+    for policy in setting["policies"]:
+        condition = make_condition("objectstate", policy, "S2", parse_protocol(protocol))
+        columns.append(simulate(condition, condition.default_seeds())["accuracy"])
+    seeds, gaps = condition.default_seeds(), np.round(100 * (columns[0] - columns[1]), 9)
+    count = len(seeds)
+    order = np.sort(gaps)
+    median = order[(len(order) - 1) // 2]
+    told = {row[0]: row[1:] for row in scripts.evaluate(CHOOSE, [lexicon(), setting, ["A", "B"]])}
+    assert told["typical"][:2] == [seeds[gaps == median].min(), pytest.approx(median)]
+    largest = np.abs(gaps).max()
+    assert told["largest"][0] == seeds[np.abs(gaps) == largest].min()
+    for seed, gap, sentence in told.values():
+        assert sentence.startswith(f"Seed {seed}, ")
+        assert f"{count} seeds" in sentence
+        assert re.search("ahead of|behind|level", sentence)
+        if gap:
+            assert (
+                f"{(np.abs(gaps) >= abs(gap)).sum()} of {count} seeds are at least as far apart" in sentence
+            )
+            assert f"{abs(gap):.1f} points" in sentence

@@ -1,5 +1,8 @@
 """What a browser must not see while a page of the book is open."""
 
+from envprobe_book.widgets.host import FOLDER
+from envprobe_book.widgets.player import lexicon
+
 
 def watch(page, base):
     """Collect what goes wrong in a tab from now on: requests elsewhere, what is missing, script errors."""
@@ -103,3 +106,15 @@ def set_formulas(page):
         wrong = page.locator("mjx-merror, .MathJax_Error")
         assert wrong.count() == 0, wrong.first.inner_text()
     return written
+
+
+TELL = "([lexicon, recorded]) => JSON.parse(JSON.stringify(tellPair(lexicon, recorded)))"
+
+
+def tell(page, recorded):
+    """What the book's one teller of episodes makes of a recording, in a tab beside a page."""
+    beside = page.context.new_page()
+    beside.add_script_tag(content=(FOLDER / "episode.js").read_text(encoding="utf-8"))
+    told = beside.evaluate(TELL, [lexicon(), recorded])
+    beside.close()
+    return told

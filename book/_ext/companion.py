@@ -19,12 +19,14 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
+from envprobe_book.pages.figures import palette
 from envprobe_book.pages.markup import script_json
 from envprobe_book.reproduce.sections import file_digest
 from envprobe_book.widgets.host import FOLDER, module_text, style_sheets
 
 logger = logging.getLogger(__name__)
 
+PALETTE = "palette.css"
 SCHEMES = ("", "http", "https", "mailto")
 CORRECTIONS = (
     # browsers refuse preloaded fonts to a page opened as a file; the style sheets load the same fonts
@@ -61,7 +63,11 @@ def check(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def add_widgets(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
-    """Give a page the front ends of its widgets, whose state is in it (see `envprobe_book.widgets.host`)."""
+    """Give a page the book's colours and the front ends of its widgets (`envprobe_book.widgets.host`)."""
+    sheet = Path(app.outdir) / "_static" / PALETTE
+    if app.builder.format == "html" and not sheet.exists():
+        sheet.write_text(palette(), encoding="utf-8")
+    app.add_css_file(PALETTE, priority=600)
     names = sorted(set(_WIDGET.findall(context.get("body", ""))))
     if names:
         modules = script_json({name: module_text(name) for name in names})

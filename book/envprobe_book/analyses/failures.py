@@ -63,14 +63,3 @@ def first_with_pattern(
         for c, o in (("protocol", protocols), ("policy", policies), ("world", worlds))
     ]
     return own.iloc[np.lexsort([own["seed"], *ranks[::-1]])[0]]
-
-
-def steps_around(steps: pd.DataFrame, t: int) -> pd.DataFrame:
-    """The steps from the one before a probe to the first action after it.
-
-    Args:
-        steps: as `pages.timeline.describe_steps` returns them.
-        t: the probe's step.
-    """
-    acts = steps.index[(steps.index > t) & ~steps["deed"].str.startswith(("asks", "waits"))]
-    return steps.iloc[max(t - 1, 0) : (acts[0] if len(acts) else t + 1) + 1]

@@ -10,6 +10,7 @@ import traitlets
 
 from envprobe_book.page_engine import HERE as ENGINE_FOLDER
 from envprobe_book.page_engine import inline_page_engine
+from envprobe_book.pages.figures import palette
 from envprobe_book.reproduce.sections import ROOT
 from envprobe_book.widgets.host import page_tools
 
@@ -58,5 +59,5 @@ def lab_widget(state: dict[str, Any], front: str = "live") -> LabFigure:
     if "_esm" not in LabFigure.__dict__:
         LabFigure._esm = _module()
         sheets = (ROOT / "book" / "assets" / name for name in STYLES)
-        LabFigure._css = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+        LabFigure._css = "\n".join([palette(), *(sheet.read_text(encoding="utf-8") for sheet in sheets)])
     return LabFigure(state=state, front=front)

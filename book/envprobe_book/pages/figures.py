@@ -67,15 +67,25 @@ MARGIN = 0.4  # of the data's range, beside data for which an axis is widened
 UNDATED = {"Date": None}
 _PIXELS = 96
 FIGURE_CLASS = "envprobe-figure"
+THEMES = (  # where a colour holds, and whether the ground is light there
+    ("html", True),
+    ('html[data-theme="dark"]', False),
+    ('[data-jp-theme-light="false"]', False),
+)
+ROLES = {
+    "agent": BLUE,
+    "asked": BLUE,
+    "goal": VERMILLION,
+    "wrong": VERMILLION,
+    "key": AMBER,
+    "unknown": AMBER,
+}
+"""The colours of what is drawn of a world and of a belief, in figures and in pages."""
 _COLOURS = "".join(
     f"{theme} .{FIGURE_CLASS}{{"
     + "".join(f"--ink-{light[1:]}:{light if day else dark};" for light, dark in DARK.items())
     + "}"
-    for theme, day in (
-        ("html", True),
-        ('html[data-theme="dark"]', False),
-        ('[data-jp-theme-light="false"]', False),
-    )
+    for theme, day in THEMES
 )
 _FONTS = "var(--pst-font-family-base, system-ui, sans-serif)"
 
@@ -135,6 +145,19 @@ PLAIN = Style(INK, "o")
 TERM_TINTS = {"c": 0.85, "s": 0.6, "u": 0.35, "d": 0.15}
 """How much of the text's colour each of the score's terms has."""
 STRATUM_TITLES = {"procedural": "tools", "spatial": "rooms and graphs", "combined": "all worlds"}
+
+
+def palette() -> str:
+    """The colours as a style sheet: `--role-agent` and the like, for light and dark pages.
+
+    >>> palette().splitlines()[0]
+    'html{--role-agent:#0072b2;--role-asked:#0072b2;--role-goal:#b84f00;--role-wrong:#b84f00;--role-key:#8a6200;--role-unknown:#8a6200}'
+    """
+    sheets = (
+        ";".join(f"--role-{role}:{light if day else DARK[light]}" for role, light in ROLES.items())
+        for _, day in THEMES
+    )
+    return "\n".join(f"{theme}{{{own}}}" for (theme, _), own in zip(THEMES, sheets, strict=True))
 
 
 def policy_title(name: str) -> str:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from envprobe_book.pages.figures import AMBER, BLUE, GROUND, INK, VERMILLION, WIDTH, Drawing, canvas, styled
+from envprobe_book.pages.figures import GROUND, INK, ROLES, WIDTH, Drawing, canvas, styled
 from envprobe_book.pages.markup import listed
 from envprobe_book.plans import chain_length, instances, members, mutable_fields
+from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.protocols import in_words, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import make_world
@@ -71,7 +72,7 @@ def draw_tools(protocols: Sequence[str], regime: str, seed: int) -> Drawing:
         for tool in range(tools):
             for before in np.flatnonzero(own[tool]):
                 _draw_arrow(axes, before, tool)
-            wanted, colour = needed[tool], VERMILLION if tool == tools - 1 else INK
+            wanted, colour = needed[tool], ROLES["goal"] if tool == tools - 1 else INK
             axes.plot(tool, 0, "o", ms=17, mfc=GROUND, mec=colour, mew=1.8 if wanted else 0.7, zorder=3)
             axes.text(tool, 0, str(tool), color=colour, alpha=1.0 if wanted else 0.6, **NODE)
         axes.set_title(f"{listed(map(in_words, users))}: {length} calls reach tool {tools - 1}", loc="left")
@@ -115,7 +116,7 @@ def draw_rooms(regime: str, seed: int) -> Drawing:
             axes.plot([room, room + 1], [1, 1], color=INK, lw=1.2)
             axes.text(room + 0.5, 1.06, str(room), ha="center", va="bottom", fontsize=9)
             for line, name in enumerate(contents[room]):
-                colour = {"a": BLUE, "k": AMBER, "g": VERMILLION, "b": INK}[name[0]]
+                colour = {"a": ROLES["agent"], "k": ROLES["key"], "g": ROLES["goal"], "b": INK}[name[0]]
                 weight = "bold" if name in ("agent", "goal") else "normal"
                 y = 1 - (line + 0.7) / (depth + 0.4)
                 axes.text(room + 0.5, y, name, color=colour, weight=weight, ha="center", va="center")
@@ -136,11 +137,30 @@ def draw_rooms(regime: str, seed: int) -> Drawing:
 def _draw_wall(axes: Axes, wall: int, is_door: bool, key: int) -> None:
     """Draw a wall, an open door (dotted) or a locked one (thick, with the name of its key)."""
     if is_door and key >= 0:
-        axes.plot([wall, wall], [0, 1], color=VERMILLION, lw=2.6)
-        axes.text(wall, -0.06, f"k{key}", color=AMBER, ha="center", va="top", fontsize=9)
+        axes.plot([wall, wall], [0, 1], color=INK, lw=2.6)
+        axes.text(wall, -0.06, f"k{key}", color=ROLES["key"], ha="center", va="top", fontsize=9)
     else:
         look = {"lw": 0.9, "ls": (0, (1, 2.5))} if is_door else {"lw": 1.2}
         axes.plot([wall, wall], [0, 1], color=INK, **look)
+
+
+def value_word(world: World, field: int, value: int) -> str:
+    """The word for a field's value.
+
+    >>> world = make_world("graphnav", REGIMES["S2"], parse_protocol("paper"))
+    >>> [value_word(world, 0, 3), value_word(world, 1, 12), value_word(world, 5, UNKNOWN)]
+    ['node 3', 'held', 'unknown']
+    """
+    name = world.field_names[field]
+    if value == UNKNOWN:
+        return "unknown"
+    if name.startswith(("lock", "state")):
+        return "locked" if value else "open"
+    if name.startswith("location") and value == world.domain[field] - 1:
+        return "held"
+    if name.startswith(("location", "node")):
+        return f"{'room' if world.name == 'objectstate' else 'node'} {value}"
+    return "yes" if value else "no"
 
 
 def short_name(label: str) -> str:
@@ -171,19 +191,21 @@ def draw_graph(regime: str, seed: int) -> Drawing:
         (x0, y0), (x1, y1) = spot[one], spot[other]
         # edges within a column bow out, so that they do not run through the nodes between
         bow = 0.13 * abs(y0 - y1) if x0 == x1 and abs(y0 - y1) > 1.01 else 0.0
-        look = {"color": VERMILLION, "lw": 2.2} if key >= 0 else {"color": INK, "lw": 1.0, "alpha": 0.75}
+        look = {"color": INK, "lw": 2.2} if key >= 0 else {"color": INK, "lw": 1.0, "alpha": 0.75}
         bend = (x0 + x1) / 2 - bow, (y0 + y1) / 2
         way = Path([(x0, y0), bend, (x1, y1)], [Path.MOVETO, Path.CURVE3, Path.CURVE3])
         axes.add_patch(PathPatch(way, fill=False, zorder=1, **look))
         if key >= 0:
-            named = {"color": AMBER, "fontsize": 9, "zorder": 2, "bbox": PATCH}
+            named = {"color": ROLES["key"], "fontsize": 9, "zorder": 2, "bbox": PATCH}
             axes.text(bend[0] + bow / 2, bend[1], f"k{key}", ha="center", va="center", **named)
     for node, (x, y) in spot.items():
-        colour = {start: BLUE, target: VERMILLION}.get(node, INK)
+        colour = {start: ROLES["agent"], target: ROLES["goal"]}.get(node, INK)
         axes.plot(x, y, "o", ms=17, mfc=GROUND, mec=colour, mew=1.4, zorder=3)
         axes.text(x, y, str(node), color=colour, **NODE)
         keys = [f"k{key}" for key in np.flatnonzero(key_node == node)]
-        axes.text(x, y - 0.34, " ".join(keys), color=AMBER, ha="center", va="top", fontsize=9, zorder=4)
+        axes.text(
+            x, y - 0.34, " ".join(keys), color=ROLES["key"], ha="center", va="top", fontsize=9, zorder=4
+        )
         if node in (start, target):
             word = "start" if node == start else "target"
             # where an edge leaves upwards, the word stands below, and below the keys

@@ -1,7 +1,8 @@
 """The host of every widget: one front end, shown by JupyterLab with a kernel and by a page without one.
 
 In JupyterLab a widget is an anywidget. In the book its cell's output is HTML: the state as deflated JSON,
-which `book/assets/static-widgets.js` hands to the same front end, and a text for readers without JavaScript.
+which `book/assets/static-widgets.js` hands to the same front end, and a still picture for readers without
+JavaScript, on GitHub and in print.
 `book/_ext/companion.py` puts the front end into the page, once for all of its widgets.
 
 A front end is one ES module in anywidget's form (`export default { render({ model, el }) }`): `NAME.js` below
@@ -21,6 +22,7 @@ import anywidget
 import traitlets
 
 from envprobe_book.page_engine import inline_page_engine
+from envprobe_book.pages.figures import Drawing, palette
 from envprobe_book.reproduce.sections import ROOT
 
 FOLDER = Path(__file__).resolve().parent
@@ -51,8 +53,9 @@ def style_sheets(name: str) -> list[str]:
 
 
 def style_text(name: str) -> str:
-    """The styles of one front end as one text."""
-    return "\n".join((STYLES / file).read_text(encoding="utf-8") for file in style_sheets(name))
+    """The styles of one front end as one text, with the colours that they name."""
+    sheets = ((STYLES / file).read_text(encoding="utf-8") for file in style_sheets(name))
+    return "\n".join([palette(), *sheets])
 
 
 def packed(value: Any) -> str:
@@ -75,7 +78,7 @@ class Widget(anywidget.AnyWidget):
         state: what the front end shows, as JSON can hold it; synchronised.
         engine: the engine's script, where the front end runs it; synchronised.
         identity: an id that no other widget of the page has; the same in every build.
-        fallback: what a reader without JavaScript is told, in plain text, one paragraph a line.
+        still: the picture that a reader without JavaScript sees, with its description.
     """
 
     module: ClassVar[str]
@@ -90,22 +93,21 @@ class Widget(anywidget.AnyWidget):
             cls._css = style_text(cls.module)
         super().__init_subclass__(**keywords)
 
-    def __init__(self, state: dict[str, Any], *, identity: str, fallback: str) -> None:
+    def __init__(self, state: dict[str, Any], *, identity: str, still: Drawing) -> None:
         engine = inline_page_engine() if self.runs_engine else ""
         super().__init__(state=state, engine=engine)
-        self.identity, self.fallback = identity, fallback
+        self.identity, self.still = identity, still
 
     def static_html(self) -> str:
         """The widget as a page without a kernel holds it."""
-        paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in self.fallback.splitlines())
         asks = " data-engine" if self.runs_engine else ""  # see book/_ext/live.py
         return (
             f'<div class="static-widget" id="{html.escape(self.identity)}" data-module="{self.module}"{asks}>'
             f'<script type="application/octet-stream">{packed(self.state)}</script>'
-            f'<div class="static-widget-fallback">{paragraphs}</div></div>'
+            f'<div class="static-widget-fallback">{self.still.svg()}</div></div>'
         )
 
     def _repr_mimebundle_(self, **keywords: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         data, metadata = super()._repr_mimebundle_(**keywords) or ({}, {})
-        forms = {"text/html": self.static_html(), "text/plain": self.fallback}
+        forms = {"text/html": self.static_html(), "text/plain": self.still.alt}
         return {**data, **forms}, metadata

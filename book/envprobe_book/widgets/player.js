@@ -383,7 +383,7 @@ function fieldTable(scene, run, t, caption) {
 const DRAWN = { tools: drawTools, rooms: drawRooms, graph: drawGraph };
 
 // Builds one side and returns {root, show(t)}.
-function makeRun(pair, run, words) {
+function makeRun(pair, run, collapse) {
   const chip = element("span", { class: "player-chip" });
   const name = element("span", { class: "player-name" }, ...(run.mark ? [swatch(run.mark)] : []), run.title);
   const picture = shape("svg", { role: "img", class: "player-scene" });
@@ -416,7 +416,7 @@ function makeRun(pair, run, words) {
     now = t;
     const at = timeOf(run, t);
     const over = at === run.steps;
-    say(chip, over ? "episode over" : words.outcomes[run.outcome[at]]);
+    say(chip, over ? "episode over" : OUTCOMES[run.outcome[at]]);
     change(chip, { class: `player-chip player-chip-${over ? "over" : run.outcome[at]}` });
     drawScene(pair.scene, run, at, depth, picture);
     const shown = run.accuracy[at].toFixed(2);
@@ -428,8 +428,8 @@ function makeRun(pair, run, words) {
       element("dt", {}, term), ...texts.map((text) => element("dd", {}, text)),
     ]));
     bars.replaceChildren(...(over ? [] : scoreRows(pair.scene, run, at)));
-    line.replaceChildren(...accuracyLine(run, at, last, words.collapse));
-    change(line, { "aria-label": `Accuracy up to step ${at}, where it is ${shown}; collapse below ${words.collapse}` });
+    line.replaceChildren(...accuracyLine(run, at, last, collapse));
+    change(line, { "aria-label": `Accuracy up to step ${at}, where it is ${shown}; collapse below ${collapse}` });
     fill();
   }
   return { root, show };
@@ -732,9 +732,9 @@ function makeSwitch(runs) {
 
 function render({ model, el }) {
   const state = model.get("state");
+  const stored = state.pairs.map((recorded) => tellPair(state.lexicon, recorded));
   const inPage = Boolean(model.get("page")); // the address is the page's own, and not JupyterLab's
   const root = element("div", { class: "player" });
-  const words = { outcomes: state.outcomes, collapse: state.collapse };
   const about = element("p", { class: "player-about" });
   const parting = element("p", { class: "player-parting" });
   const told = element("p", { class: "player-told", "aria-live": "polite" });
@@ -744,11 +744,11 @@ function render({ model, el }) {
   let pair, sides, t, last;
   let timer = 0;
 
-  function open(opened, at = 0) {
+  function open(opened, at = opened.start ?? 0) {
     transport.stop();
     pair = opened;
     last = lastTime(pair);
-    sides = pair.runs.map((run) => makeRun(pair, { ...run, mark: state.marks[run.name] }, words));
+    sides = pair.runs.map((run) => makeRun(pair, { ...run, mark: state.marks[run.name] }, state.collapse));
     runs.replaceChildren(...sides.map((side) => side.root));
     sight.resize(pair.runs.map(({ title }) => title));
     say(about, pair.about);
@@ -785,7 +785,7 @@ function render({ model, el }) {
   // The stored episode that an address leads to: the first of those that it may mean.
   function storedAt({ key, setting, whole }) {
     const same = (one) => Object.entries(settingOf(one)).every(([name, value]) => String(value) === String(setting[name]));
-    return state.pairs.findIndex((one) => one.key === key && (!whole || same(one)));
+    return stored.findIndex((one) => one.key === key && (!whole || same(one)));
   }
 
   // Goes where an address says, at once if that is a stored episode; says whether it leads to one at all.
@@ -795,19 +795,19 @@ function render({ model, el }) {
     const place = storedAt(wanted);
     if (place >= 0) {
       menu.show(place);
-      form.follow(state.pairs[place]);
-      open(state.pairs[place], wanted.step ?? state.start);
+      form.follow(stored[place]);
+      open(stored[place], wanted.step ?? undefined);
     } else if (wanted.whole) {
-      if (!pair) open(state.pairs[0], state.start); // until the engine has made the other
+      if (!pair) open(stored[0]); // until the engine has made the other
       form.play(wanted.setting, wanted.step ?? 0);
     } else return false;
     reveal(root);
     return true;
   }
 
-  const menu = makeMenu(state.pairs, (place) => {
-    form.follow(state.pairs[place]);
-    open(state.pairs[place]);
+  const menu = makeMenu(stored, (place) => {
+    form.follow(stored[place]);
+    open(stored[place]);
     remember();
   });
   const form = makeForm(model, state, (made, step) => {
@@ -817,7 +817,7 @@ function render({ model, el }) {
   });
   transport.root.append(sight.root);
   const stage = element("div", {}, transport.root, parting, runs); // as far as this goes, the transport stays in sight
-  if (state.pairs.length > 1) root.append(menu.root);
+  if (stored.length > 1) root.append(menu.root);
   root.append(form.root, about, stage, element("div", { class: "player-foot" }, makeLegend(), told));
   if (inPage) root.append(makeLink(() => new URL(addressOf(pair, t), location.href).href));
   root.addEventListener("keydown", (event) => {
@@ -828,8 +828,8 @@ function render({ model, el }) {
     transport.stop();
     visit(move);
   });
-  form.follow(state.pairs[0]);
-  if (!follow(location.href)) open(state.pairs[0], state.start);
+  form.follow(stored[0]);
+  if (!follow(location.href)) open(stored[0]);
   // not the page's own address, which `remember` may have written over since
   const linked = ({ newURL }) => follow(newURL);
   addEventListener("hashchange", linked);

@@ -1,10 +1,10 @@
 """The episode player: recorded episodes to step through, one policy or two on one seed side by side.
 
 Two policies meet the same instance, the same mutations and the same errors of the agent, so that whatever
-differs between them follows from the first step at which they did something else. The player holds the
-episodes it was given; any other it makes itself with the page's engine (`episode.js`), the same object that
-`record_pair` makes, in the book as in JupyterLab. A policy in a reader's own Python cannot run in a page: its
-episodes are recorded here, and shown.
+differs between them follows from the first step at which they did something else. Python hands over logs and
+labels. What is told of them and how they are drawn stands in `episode.js` and `player.js`, in the book as in
+JupyterLab. Any other episode the player makes itself, with the page's engine. A policy in a reader's own
+Python cannot run in a page: its episodes are recorded here, and shown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 
 from envprobe_book.facts.replay import Witnessed, witness
+from envprobe_book.pages.episode import draw_episode
 from envprobe_book.pages.figures import POLICY_STYLES
-from envprobe_book.pages.markup import listed
-from envprobe_book.pages.timeline import OUTCOMES, SAID, record_run, word
-from envprobe_book.pages.worlds import layered, short_name
-from envprobe_book.plans import members
+from envprobe_book.pages.worlds import short_name, value_word
 from envprobe_book.widgets.host import Widget
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.conditions import Condition, check_seed, find_profile, find_regime, titles
@@ -25,20 +23,13 @@ from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.naming import find_name
 from envprobe_core.policies import NAMES, POLICIES, Policy
-from envprobe_core.protocols import PROTOCOLS, TITLES, in_words, parse_protocol
+from envprobe_core.protocols import PROTOCOLS, SWITCHES, TITLES, in_words, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, World, find_world, make_world
 
 PAIR = ("simple", "periodic")
-SAID_OF_PAIRS = {
-    "never": "{titles} never part on this seed: every step is the same.",
-    "differ": "They first differ at step {step}: {first} {one}, {second} {other}.",
-    "alike": "They first differ at step {step}: both do the same ({one}), and the agents come to know "
-    "different things by it.",
-    "about": "{world}, seed {seed}: {policies} in {regime} under protocol {protocol}; simulated agent, "
-    "profile {profile}",
-}
-"""What is said of a pair, beside what `timeline.SAID` says of an episode."""
+BY_TIME = ("belief", "gold", "confidence", "staleness", "place")
+BY_STEP = ("probe", "answer", "action", "valid", "useful")
 
 
 def record_pair(
@@ -53,7 +44,7 @@ def record_pair(
     *,
     own: Sequence[Policy] = (),
 ) -> dict[str, Any]:
-    """Run one policy or two on a seed and return what the player shows.
+    """Logs of one policy or two on a seed, as the player takes them.
 
     Args:
         policies: one name or two.
@@ -63,92 +54,112 @@ def record_pair(
         own: a reader's own policies, whose names `policies` may hold.
 
     Returns:
-        `key` (for links), `scene` (see `make_scene`), `runs` (see `timeline.record_run`), `parts` (the first
-        step at which they differ, or None), `parting` (the same in words), `about`, `world seed regime
-        protocol rules profile`, and `budget threshold` as given. Who shows it may add `group` and `label`
-        (for the menu) and `rarity` (a sentence on how it was chosen).
+        The setting as given: `world seed regime protocol profile budget threshold`; of the protocol its
+        `rules` (a title) and `switches`; `task`, what the instance was drawn with; and `runs`, the logs of
+        each policy (see `logs_of`). Who shows it may add `group` and `label` (for the menu), `rarity` (a
+        sentence on how it was chosen) and `start` (the step that is shown first).
 
     Raises:
         InputError: for an unknown name or a value that a condition refuses; the message says which.
     """
-    check_seed(seed)
-    known = POLICIES | {policy.name: policy for policy in own}
-    own_titles = NAMES | {policy.name: (policy.title,) for policy in own}
-    world = find_world(world)
-    level, rules, agent = find_regime(regime), parse_protocol(protocol), find_profile(profile)
-    seen = []
-    for policy in (known[find_name("policy", name, own_titles)] for name in policies):
-        gate = threshold if policy.has_threshold else None
-        condition = Condition(world, policy, level, rules, agent, budget, gate)
-        seen.append(witness(condition, np.array([seed], dtype=np.int64)))
-    runs = [record_run(one) for one in seen]
-    titles = [run["title"] for run in runs]
-    step, parting = None, ""
-    if len(runs) > 1:
-        step = parting_step(*seen)
-        one, other = (run["brief"][-1 if step is None else step] for run in runs)
-        how = "never" if step is None else "alike" if one == other else "differ"
-        told = {"titles": listed(titles), "first": titles[0], "second": titles[1], "one": one, "other": other}
-        parting = SAID_OF_PAIRS[how].format(step=step, **told)
-    named = {"world": WORLDS[world], "policies": listed(dict.fromkeys(titles))}
-    set_up = {"seed": seed, "regime": regime, "profile": profile}
+    seen = [
+        witness(one, np.array([seed], dtype=np.int64))
+        for one in _conditions(world, policies, seed, regime, protocol, profile, budget, threshold, own)
+    ]
+    first = seen[0].condition
+    task = seen[0].instance[0].task
     return {
-        "key": f"{world}-{rules.name}-{seed}",
-        "about": SAID_OF_PAIRS["about"].format(protocol=in_words(rules.name), **named, **set_up),
-        "world": world,
-        **set_up,
-        "protocol": rules.name,
-        "rules": in_words(rules.name),
+        "world": first.world,
+        "seed": seed,
+        "regime": regime,
+        "profile": profile,
+        "protocol": first.protocol.name,
+        "rules": in_words(first.protocol.name),
+        "switches": {name: getattr(first.protocol, name) for name in SWITCHES},
         "budget": budget,
         "threshold": threshold,
-        "scene": make_scene(seen[0]),
-        "runs": runs,
-        "parts": step,
-        "parting": parting,
+        "task": {name: np.ravel(task[name]).tolist() for name in DRAWN_WITH[first.world]},
+        "runs": [logs_of(one) for one in seen],
     }
 
 
-def parting_step(one: Witnessed, other: Witnessed) -> int | None:
-    """The first step after which two recordings of one seed are not the same any more.
+def _conditions(
+    world: str,
+    policies: Sequence[str],
+    seed: int,
+    regime: str,
+    protocol: str,
+    profile: str,
+    budget: int | None,
+    threshold: float | None,
+    own: Sequence[Policy],
+) -> list[Condition]:
+    """The condition of each policy; the threshold is for those that have one."""
+    check_seed(seed)
+    known = POLICIES | {policy.name: policy for policy in own}
+    own_titles = NAMES | {policy.name: (policy.title,) for policy in own}
+    named = [known[find_name("policy", name, own_titles)] for name in policies]
+    level, rules, agent = find_regime(regime), parse_protocol(protocol), find_profile(profile)
+    gates = [threshold if policy.has_threshold else None for policy in named]
+    return [
+        Condition(find_world(world), policy, level, rules, agent, budget, gate)
+        for policy, gate in zip(named, gates, strict=True)
+    ]
 
-    That is where they do different things, or do the same and one agent is told the answer; None if they
-    never part.
-    """
-    a, b = one.trajectory, other.trajectory
-    steps = min(int(a.steps[0]), int(b.steps[0]))
-    after = slice(1, steps + 1)
-    differs = (a.probe[0, :steps] != b.probe[0, :steps]) | (a.action[0, :steps] != b.action[0, :steps])
-    for name in ("belief", "gold", "staleness", "confidence"):
-        differs |= (getattr(a, name)[0, after] != getattr(b, name)[0, after]).any(axis=1)
-    return int(np.argmax(differs)) if differs.any() else None
 
-
-# where things stand
-
-
-def make_scene(seen: Witnessed) -> dict[str, Any]:
-    """The structure of the first row's instance, as it is drawn; what is true or believed is no part.
+def logs_of(seen: Witnessed) -> dict[str, Any]:
+    """The first of the episodes that were witnessed, ready for JSON.
 
     Returns:
-        What `make_frame` returns, with what the instance was drawn with: which tool needs which, which key
-        opens which door or edge, which nodes an edge joins, and where nodes are drawn.
+        `name title kept` (the terms of its score; None: it has no threshold) `answered replays` of the
+        policy, `budget` and `threshold` in force, `steps`, `reached` (the goal). Tables [time, field] over
+        t = 0..steps: `belief gold confidence staleness`; lists over them: `place accuracy`. Lists over
+        steps: `probe answer action valid useful score`; `acted` [step, field], the truth after the action
+        and before the world moved; `terms` [step, term, field], what the policy saw of c, s, u, d. A number
+        that there is none of is None.
     """
-    scene, task = make_frame(seen.world), seen.instance[0].task
-    if scene["kind"] == "tools":
-        target, tools = scene["target"], len(scene["tools"])
-        needed = members(task.ancestors[target] | 1 << target, tools)
-        for number, tool in enumerate(scene["tools"]):
-            tool["needs"] = np.flatnonzero(members(task.needs[number], tools)).tolist()
-            tool["needed"] = bool(needed[number])
-    elif scene["kind"] == "rooms":
-        for number, door in enumerate(scene["doors"]):
-            door["key"] = int(task.key_of_door[number])
-    else:
-        for number, edge in enumerate(scene["edges"]):
-            edge |= {"ends": task.ends[number].tolist(), "key": int(task.key_of_edge[number])}
-        spots = layered(scene["nodes"], [edge["ends"] for edge in scene["edges"]], int(task.start))
-        scene |= {"spots": [list(spots[node]) for node in range(scene["nodes"])], "target": int(task.target)}
-    return scene
+    recording, condition = seen.trajectory, seen.condition
+    steps = int(recording.steps[0])
+    return {
+        "name": condition.policy.name,
+        **_told_of(condition.policy),
+        "budget": condition.budget_in_force,
+        "threshold": condition.threshold_in_force if condition.policy.has_threshold else None,
+        "steps": steps,
+        "reached": bool(seen.goal_reached()[0, steps]),
+        **{name: getattr(recording, name)[0, : steps + 1].tolist() for name in BY_TIME},
+        **{name: getattr(recording, name)[0, :steps].tolist() for name in BY_STEP},
+        "accuracy": _numbers(recording.accuracy[0, : steps + 1]),
+        "score": _numbers(recording.score[0, :steps]),
+        "acted": seen.after_action()[0, :steps].tolist(),
+        "terms": np.moveaxis(seen.terms[0, :steps], 2, 1).tolist(),
+    }
+
+
+def _numbers(values: np.ndarray) -> list[float | None]:
+    """Numbers as JSON can say them."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def _told_of(policy: Policy) -> dict[str, Any]:
+    """What a page knows of a policy."""
+    return {
+        "title": policy.title,
+        "kept": policy.terms,
+        "answered": policy.answered,
+        "replays": policy.replays,
+    }
+
+
+# labels
+
+
+DRAWN_WITH = {
+    "tooldag": ("needs", "ancestors"),
+    "objectstate": ("key_of_door",),
+    "graphnav": ("ends", "key_of_edge", "start", "target"),
+}
+"""The parts of an instance's task that its drawing shows."""
 
 
 def make_frame(world: World) -> dict[str, Any]:
@@ -157,10 +168,11 @@ def make_frame(world: World) -> dict[str, Any]:
     Returns:
         `kind` (tools, rooms or graph) and its parts, each with the field that belongs to it; `aims`, for
         every action what it aims at (a kind of part and its number); `fields`, `actions`, their names;
-        `words`, lists of what values mean, the unknown first, and `word_of`, the list that each field uses.
+        `words`, lists of what values mean, the unknown first, and `word_of`, the list that each field uses;
+        `drawn_with`, what of an instance's task its drawing shows.
     """
     lists = [
-        tuple(word(world, field, value) for value in range(UNKNOWN, int(world.domain[field])))
+        tuple(value_word(world, field, value) for value in range(UNKNOWN, int(world.domain[field])))
         for field in range(world.fields)
     ]
     distinct = list(dict.fromkeys(lists))
@@ -173,6 +185,7 @@ def make_frame(world: World) -> dict[str, Any]:
         "actions": list(world.action_names),
         "words": [list(words) for words in distinct],
         "word_of": [distinct.index(words) for words in lists],
+        "drawn_with": list(DRAWN_WITH[world.name]),
     }
 
 
@@ -218,13 +231,12 @@ def _graph(rules: Any, _: Sequence[str]) -> Frame:
 
 
 def lexicon() -> dict[str, Any]:
-    """What a page must know to make episodes as `record_pair` does, beside what its engine knows.
+    """The labels of a page that makes episodes as `record_pair` does, beside what its engine knows.
 
     Returns:
-        `said`, sentences to be filled in; `worlds` and `protocols`, their titles; `titles`, all that an
-        address may have for a name; `policies`, of each its
-        `title`, the `terms` of its score (None: it has no threshold), whether it is `answered`, and what it
-        `replays`; `frames` of `make_frame`, and `frame_of`, which of them a world has in a regime.
+        `worlds` and `protocols`, their titles; `titles`, all that an address may have for a name;
+        `policies`, what is known of each; `frames` of `make_frame`, and `frame_of`, which of them a world
+        has in a regime.
     """
     frames: list[dict[str, Any]] = []
     frame_of: dict[str, dict[str, int]] = {}
@@ -234,15 +246,11 @@ def lexicon() -> dict[str, Any]:
             if frame not in frames:
                 frames.append(frame)
             frame_of.setdefault(world, {})[name] = frames.index(frame)
-    told = ("title", "terms", "answered", "replays")
     return {
-        "said": SAID | SAID_OF_PAIRS,
         "worlds": WORLDS,
         "protocols": TITLES,
         "titles": titles(),
-        "policies": {
-            name: {part: getattr(policy, part) for part in told} for name, policy in POLICIES.items()
-        },
+        "policies": {name: _told_of(policy) for name, policy in POLICIES.items()},
         "frames": frames,
         "frame_of": frame_of,
     }
@@ -254,21 +262,16 @@ class Player(Widget):
     module = "player"
     runs_engine = True
 
-    def __init__(
-        self, pairs: Sequence[Mapping[str, Any]] = (), *, start: int = 0, identity: str = "player"
-    ) -> None:
+    def __init__(self, pairs: Sequence[Mapping[str, Any]] = (), *, identity: str = "player") -> None:
         """Show recorded episodes, and a form for any other.
 
         Args:
             pairs: from `record_pair`; more than one need a `group` and a `label` for the menu.
-            start: the step that is shown first.
         """
         shown = list(pairs) or [record_pair()]
         policies = [(name, policy.title) for name, policy in POLICIES.items()]
         state = {
             "pairs": shown,
-            "start": start,
-            "outcomes": OUTCOMES,
             "collapse": COLLAPSE,
             "marks": {name: style.mark() for name, style in POLICY_STYLES.items()},
             "lexicon": lexicon(),
@@ -281,12 +284,4 @@ class Player(Widget):
                 "profile": [(name, name) for name in PROFILES],
             },
         }
-        pair = shown[0]  # for readers without JavaScript, in words
-        lines = ["The episode player needs JavaScript. Here is its first episode in words.", pair["about"]]
-        lines += [text for text in (pair.get("rarity"), pair["parting"]) if text]
-        for run in pair["runs"]:
-            told = zip(run["gate"], run["reply"], run["deed"], run["world"], strict=True)
-            for t, (gate, reply, deed, changed) in enumerate(told):
-                lines.append(f"{run['title']}, step {t}: {'; '.join((gate, reply or deed, *changed))}")
-            lines.append(f"{run['title']} {run['brief'][-1]}")
-        super().__init__(state, identity=identity, fallback="\n".join(lines))
+        super().__init__(state, identity=identity, still=draw_episode(shown[0], f"{identity}-still"))
