@@ -26,7 +26,7 @@ import envprobe_book.facts  # which fills FACTS
 from envprobe_book import claims
 from envprobe_book.analyses import calibration
 from envprobe_book.claims import PaperValue
-from envprobe_book.live_figures import Estimate, estimates
+from envprobe_book.live_figures import Estimate, estimates, figure
 from envprobe_book.pages import markup
 from envprobe_core import experiment, parallel
 from envprobe_core.facts import FACTS
@@ -152,11 +152,15 @@ def changed(
     def measuring(*given: object, **named: object) -> pd.DataFrame:
         return change(frame_of(*given, **named))
 
-    def turned(estimate: Estimate, *given: object) -> estimates.Found:
-        found = found_of(estimate, *given)
-        if change is CHANGES[0] or estimate.found is not None:
+    def turned(asked: Iterable[Estimate], *given: object) -> list[estimates.Found]:
+        asked = list(asked)
+        found = evaluated(asked, *given)
+        if change is CHANGES[0]:
             return found
-        return found | {"value": -found["value"], "low": -found["high"], "high": -found["low"]}
+        return [
+            own if one.found else own | {"value": -own["value"], "low": -own["high"], "high": -own["low"]}
+            for one, own in zip(asked, found, strict=True)
+        ]
 
     def opposed(*given: object, **named: object) -> dict[str, np.ndarray]:
         return {name: own[:, ::-1] for name, own in agents_of(*given, **named).items()}
@@ -171,7 +175,7 @@ def changed(
         turn = len(texts) // 2 if kind is running.Trial and change is not CHANGES[0] else 0
         return head, dict(zip(answers, texts[turn:] + texts[:turn], strict=True))
 
-    frame_of, found_of = experiment.episode_frame, estimates._found
+    frame_of, evaluated = experiment.episode_frame, estimates.evaluate
     agents_of = calibration.run_agents
     replay_file, read_answers = running.replay_file, replays.read_answers
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
@@ -180,7 +184,7 @@ def changed(
         patch.setattr(pd, "read_parquet", reading(pd.read_parquet))
         patch.setattr(pd, "read_csv", reading(pd.read_csv))
         patch.setattr(experiment, "episode_frame", measuring)
-        patch.setattr(estimates, "_found", turned)
+        patch.setattr(figure, "evaluate", turned)
         if change is not CHANGES[0]:
             other = reprinted(claims.paper_values())
             patch.setattr(claims, "paper_values", lambda: other)

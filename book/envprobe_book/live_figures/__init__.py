@@ -15,6 +15,7 @@ from envprobe_book.live_figures.telling import (
     each,
     grouped,
     handle,
+    in_a_sentence,
     knob,
     pattern,
     ranked,
@@ -24,6 +25,7 @@ from envprobe_book.live_figures.telling import (
 from envprobe_book.live_figures.walking import walk
 
 __all__ = [
-    "Estimate", "LiveFigure", "chips", "counted", "each", "fixed", "gain", "grouped", "handle", "knob",
-    "live", "mean", "over", "pattern", "ranked", "shift", "tell", "track", "walk", "worded",
+    "Estimate", "LiveFigure", "chips", "counted", "each", "fixed", "gain", "grouped", "handle",
+    "in_a_sentence", "knob", "live", "mean", "over", "pattern", "ranked", "shift", "tell", "track",
+    "walk", "worded",
 ]  # fmt: skip

@@ -4,7 +4,9 @@
 // which returns {root, update(rows, ghost, more), close()}.
 //
 //   figure   name, kind, title, label, across, line, limits, columns, digits, about, and series: how each
-//            series is drawn, {id: {title, colour, dark, marker, filled, dash}}; of a plane also mark {x, y} and
+//            series is drawn, {id: {title, colour, dark, marker, filled, dash}}; lead, the panel that is shown at
+//            first, large, with a choice of the others; loud, the series in colour and with names, the others
+//            being grey until a reader asks for them; of a plane also mark {x, y} and
 //            onmove({x, y}), which is told where a reader points. A title that follows is a list of
 //            texts and slots (see telling.js)
 //   rows     forest, bars, tornado  {panel, name, series, value, low, high, printed}
@@ -108,6 +110,10 @@
     [low, high] = limits ? [Math.min(limits[0], low), Math.max(limits[1], high)] : [low - margin, high + margin];
     return before ? [Math.min(before[0], low), Math.max(before[1], high)] : [low, high];
   }
+
+  const QUIET = { colour: "#a8adb3", dark: "#62676d" };
+  const isQuiet = (figure, { series }) => Boolean(figure.loud?.length) && !figure.asked && !figure.loud.includes(series);
+  const styleOf = (figure, row) => (isQuiet(figure, row) ? { ...figure.series[row.series], ...QUIET } : figure.series[row.series]);
 
   const colours = (style) => (style ? { style: `--light: ${style.colour}; --dark: ${style.dark}` } : {});
 
@@ -239,7 +245,7 @@
     for (const ghost of view.ghosts ?? []) pen.draw("path", { class: "lp-line lp-ghost", d: pathOf(ghost, x, y) });
     panel.marks = [];
     for (const [i, row] of view.rows.entries()) {
-      const style = figure.series[row.series];
+      const style = styleOf(figure, row);
       pen.draw("path", { class: "lp-band lp-ink", d: bandOf(row, x, y), ...colours(style) });
       const dash = style?.dash ? { "stroke-dasharray": style.dash } : {};
       pen.draw("path", { class: "lp-line lp-ink", d: pathOf(row, x, y), ...colours(style), ...dash });
@@ -276,14 +282,15 @@
     panel.marks = [];
     view.rows.forEach((row, i) => {
       if (!isNumber(row.x) || !isNumber(row.value)) return;
-      const style = figure.series[row.series], [px, py] = [x(row.x), y(row.value)];
+      const style = styleOf(figure, row), [px, py] = [x(row.x), y(row.value)];
       if (isNumber(row.x_low)) line(pen, "lp-thin lp-ink", x(row.x_low), py, x(row.x_high), py, colours(style));
       if (isNumber(row.low)) line(pen, "lp-thin lp-ink", px, y(row.low), px, y(row.high), colours(style));
       markAt(pen, px, py, style, { hollow: !best.includes(row) });
       if (isNumber(row.printed_x) && isNumber(row.printed_value)) printedAt(pen, x(row.printed_x), y(row.printed_value));
       panel.marks.push({ x: px, y: py, row, text: tell(figure, row, view.ghosts?.[i]) });
     });
-    const named = view.width < NARROW ? [] : panel.marks; // the legend names them, too
+    const loud = panel.marks.filter(({ row }) => !isQuiet(figure, row));
+    const named = view.width < NARROW ? [] : loud; // the legend names them, too
     for (const { x: px, y: py, row } of named) nameMark(pen, figure, row, px, py, right, taken, panel.marks);
     pen.end();
   }
@@ -432,7 +439,7 @@
 
   function legendOf(figure, rows) {
     const shown = [...new Set(rows.map((row) => row.series))].filter((name) => figure.series[name]);
-    return shown.map((name) => {
+    return shown.filter((series) => !isQuiet(figure, { series })).map((name) => {
       const style = figure.series[name], svg = document.createElementNS(SVG, "svg");
       svg.setAttribute("viewBox", "-12 -7 24 14");
       svg.setAttribute("aria-hidden", "true");
@@ -456,14 +463,41 @@
     const tip = makeTip();
     const head = [title, up].filter((node) => node.childNodes.length);
     const root = element("div", { class: `lp lp-${figure.kind}`, role: "group", "aria-label": plain(figure.about || figure.title || "") }, ...head, panels, across, legend, numbers, tip.root);
-    let made = new Map(), shape = "", ranges = {}, last = null;
+    let made = new Map(), shape = "", ranges = {}, last = null, chosen = figure.lead ?? "";
+    const choice = element("select", {}), asks = element("button", { type: "button", class: "lp-asks" });
+    if (chosen) title.after(element("label", { class: "lp-choice" }, "Shown: ", choice));
+    choice.addEventListener("change", () => {
+      chosen = choice.value;
+      again();
+    });
+    asks.addEventListener("click", () => {
+      figure.asked = !figure.asked;
+      again();
+    });
+
+    function again() {
+      shape = "";
+      update(...last);
+    }
+
+    // The panel that is chosen, or all of them.
+    function inSight(rows) {
+      if (!figure.lead || !rows) return rows;
+      const names = [...new Set(rows.map(({ panel }) => panel ?? ""))];
+      if (choice.children.length !== names.length + 1) {
+        choice.replaceChildren(...names.map((name) => element("option", { value: name }, plain(name))), element("option", { value: "" }, "all, side by side"));
+      }
+      choice.value = chosen;
+      return chosen ? rows.filter(({ panel }) => panel === chosen) : rows;
+    }
 
     function values(rows, names) {
       return rows.flatMap((row) => names.flatMap((name) => row[name] ?? []));
     }
 
-    function update(rows, ghost = null, more = {}) {
-      last = [rows, ghost, more];
+    function update(given, before = null, more = {}) {
+      last = [given, before, more];
+      const rows = inSight(given), ghost = before && inSight(before);
       const own = JSON.stringify([rows.length, [...new Set(rows.map(({ panel }) => panel))]]);
       if (own !== shape) build(rows);
       if (own !== shape || !ghost) ranges = {};
@@ -480,6 +514,11 @@
       made = new Map([...new Set(rows.map(({ panel }) => panel ?? ""))].map((name) => [name, makePanel(name, figure, tip)]));
       panels.replaceChildren(...[...made.values()].map((panel) => panel.root));
       legend.replaceChildren(...(upright ? legendOf(figure, rows) : []));
+      if (figure.loud?.length) {
+        const quiet = new Set(rows.map(({ series }) => series).filter((one) => !figure.loud.includes(one))).size;
+        say(asks, figure.asked ? "fewer in colour" : `name the ${quiet === 1 ? "one" : quiet} in grey`);
+        if (quiet) legend.append(asks);
+      }
       const hasPrinted = rows.some((row) => isNumber(row.printed) || isNumber(row.printed_x));
       if (hasPrinted) {
         const svg = document.createElementNS(SVG, "svg");
@@ -545,7 +584,7 @@
       texts.forEach((text, i) => say(numbers.children[i] ?? numbers.appendChild(element("li")), text));
     }
 
-    const watching = new ResizeObserver(() => last && draw(...last));
+    const watching = new ResizeObserver(() => last && draw(inSight(last[0]), last[1] && inSight(last[1]), last[2]));
     watching.observe(panels);
     return { root, update, close: () => watching.disconnect() };
   }

@@ -142,7 +142,7 @@ class LiveFigure:
             told |= {f"printed_{part}": _plain(row.get(key)) for part, key in _PRINTED}
             told |= {part: row[part].as_data() for part in found}
             rows.append(told | {"found": _plain(found)})
-        look = dict(self.look) | {"label": _text(self.look["label"]), "across": _text(self.look["across"])}
+        look = dict(self.look) | {name: _text(self.look[name]) for name in ("label", "across", "lead")}
         if isinstance(look["title"], Told):
             look["title"] = look["title"].as_data()
         said = {"kind": self.kind, "name": self.name, "series": _series(self.rows), "rows": rows}
@@ -160,9 +160,9 @@ class LiveFigure:
         )
 
     def _repr_mimebundle_(self, **keywords: Any) -> Any:
-        # of numbers, which sentences read, there is nothing to see
-        plain = str(self.look["title"]) if self.kind == NUMBERS else self.drawing.alt
-        page = {"text/html": self.page_html(), "text/plain": plain}
+        if self.kind == NUMBERS:  # nothing to see: what the page's sentences read
+            return {"text/html": self.page_html(), "text/plain": str(self.look.get("title", self.name))}, {}
+        page = {"text/html": self.page_html(), "text/plain": self.drawing.alt}
         data, metadata = lab_widget(self.as_data())._repr_mimebundle_(**keywords) or ({}, {})
         return {**data, **page}, metadata
 
@@ -213,6 +213,8 @@ def live(
     line: float | None = None,
     limits: tuple[float, float] | None = None,
     columns: int = 1,
+    lead: str = "",
+    loud: Iterable[str] = (),
     digits: int = 2,
     about: str = "",
     budget: int = OWN,
@@ -233,6 +235,8 @@ def live(
         when: a fixed title's condition, asked of the figure, as `conclude` takes it; where it fails, `about`
             stands in its place.
         label, across, line, limits, columns, about: as `draw` takes them.
+        lead: the panel that a page shows at first, large, with a choice of the others; print has them all.
+        loud: the series in colour and with names there, the others being grey until a reader asks for them.
         digits: of the values that are written beside marks.
         budget: where it stands at first; -1 is the regime's own.
         threshold: likewise; policies without a gate ignore it.
@@ -268,7 +272,7 @@ def live(
         setting["profile"] = find_profile(profile).name
     look = {
         "title": title, "label": label, "across": across, "line": line, "limits": limits, "columns": columns,
-        "digits": digits, "about": about or title,
+        "lead": lead, "loud": list(loud), "digits": digits, "about": about or title,
     }  # fmt: skip
     figure = LiveFigure(kind, name, given, setting, seeds, resamples, look, tuple(setting))
     if not isinstance(title, str):

@@ -21,14 +21,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from markdown_it import MarkdownIt
-
 from envprobe_book.live_figures.readings import Reading
-from envprobe_book.live_figures.scripts import lab_sentence
 from envprobe_book.live_figures.words import PLACES, REST, fits, in_units, said
 from envprobe_book.pages.markup import LIVE, Text, listed, number
 from envprobe_core.conditions import find_regime
 from envprobe_core.errors import InputError, look_up
+from envprobe_core.protocols import in_words
 
 MOST = 4  # readings of a slot whose places are all tried
 Words = str | Mapping[str, str]
@@ -72,16 +70,6 @@ class Told(Text):
             html.escape(part) if isinstance(part, str) else part.html for part in self.parts
         ).replace("**", "")
 
-    @property
-    def lab_html(self) -> str:
-        """The sentence in HTML with its Markdown, for a notebook, whose own Markdown drops the marks."""
-        html_of = MarkdownIt().render(self.markdown)
-        return re.sub(rf'<a href="{LIVE}:([^"]*)"></a>', _span, html_of)
-
-    def _repr_mimebundle_(self, **keywords: Any) -> Any:
-        data, metadata = lab_sentence(self.lab_html)._repr_mimebundle_(**keywords) or ({}, {})
-        return {**data, **super()._repr_mimebundle_()}, metadata
-
     def as_data(self) -> list[Any]:
         """The sentence as a page is given it, where it is no Markdown."""
         own = [
@@ -89,13 +77,6 @@ class Told(Text):
             for part in self.parts
         ]
         return [part for part in own if part]
-
-
-def _span(mark: re.Match[str]) -> str:
-    if mark[1] == "end":
-        return "</span>"
-    slot = base64.urlsafe_b64decode(mark[1] + "=" * (-len(mark[1]) % 4)).decode()
-    return f'<span class="live-told" data-told="{html.escape(slot)}">'
 
 
 def tell(text: str, **slots: Slot | Told) -> Told:
@@ -199,6 +180,15 @@ def handle(figure: Any, name: str, most: float, step: float, unit: str = "", dig
     """
     own = knob(figure, name, unit, digits)
     return Slot({**own.data, "kind": "handle", "most": most, "step": step}, own.text)
+
+
+def in_a_sentence(protocol: str) -> str:
+    """How a sentence calls a protocol: "it ends ahead ... with a partial start".
+
+    >>> in_a_sentence("observed"), in_a_sentence("paper")
+    ('with a partial start', 'as written')
+    """
+    return in_words(protocol).replace("partial", "with a partial")
 
 
 @cache
