@@ -453,10 +453,11 @@ def test_a_wide_table_scrolls_by_keyboard_and_a_command_is_copied(browse, server
         "viewport": {"width": 390, "height": 844},
     }
     page = browse(server, "/executed/main-results.html", **allowed)
-    page.locator("details:has(#tab-gains) > summary").click()
-    box = page.locator("[data-scrolls=yes]:has(#tab-gains)").first
+    for summary in page.locator("details.more-fold > summary").all():
+        summary.click()
+    box = page.locator("[data-scrolls=yes]:visible").first
     assert box.get_attribute("role") == "region"
-    assert "Table" in box.get_attribute("aria-label")
+    assert box.get_attribute("aria-label")
     box.focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_function("document.activeElement.scrollLeft > 0")
