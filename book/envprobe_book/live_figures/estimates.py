@@ -8,7 +8,7 @@ what a reader moves.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,14 @@ from envprobe_core.resampling import HIGH, LOW, MEAN
 from envprobe_core.statistics import RESAMPLES, clustered_rate, mean_intervals, mean_track, ratios, wilson
 from envprobe_core.worlds import find_world
 from envprobe_core.worlds.base import Floats, Ints
+from envprobe_core.zero import zero_accuracy, zero_of
 
 Plain = Mapping[str, Any]
 Found = dict[str, Any]
 """`value low high` of an estimate; of a track arrays [time], with `t`."""
 NOTHING: Found = {"value": math.nan, "low": math.nan, "high": math.nan}
 BANDS = 1_000  # resamples of a track: its band is read by eye
+MEASURES, LOGS, ZERO = "measures", "logs", "zero"  # what is asked of a condition's episodes
 KNOBS = ("budget", "threshold", "regime", "horizon", "profile", "protocol")
 
 
@@ -115,6 +117,35 @@ def shift(arm: str, reference: str, after: Plain, before: Plain, **named: Any) -
     return Estimate("shift", one.measure, one.arms + other.arms, one.worlds)
 
 
+def steps(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Estimate:
+    """What of a gain in accuracy is there without any answer: between the yoked placebos of two policies.
+
+    >>> steps("voi", "periodic", protocol="paper").arms[0]
+    {'policy': 'yoked', 'replays': 'voi', 'protocol': 'paper'}
+    """
+    arms = tuple(_arm("yoked", {"replays": find_policy(one).name} | own) for one in (arm, reference))
+    return Estimate("gain", "accuracy", arms, _worlds(worlds))
+
+
+def answers(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Estimate:
+    """What of a gain in accuracy is answers: the gain minus what is there without them.
+
+    >>> answers("simple", "periodic", protocol="paper").statistic
+    'shift'
+    """
+    whole, without = gain(arm, reference, worlds=worlds, **own), steps(arm, reference, worlds, **own)
+    return Estimate("shift", "accuracy", whole.arms + without.arms, whole.worlds)
+
+
+def idling(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Estimate:
+    """What of a gain is the steps' beyond easier episodes; these are `gain(..., "zero")`.
+
+    >>> idling("simple", "periodic", protocol="paper").measure
+    'accuracy-zero'
+    """
+    return replace(steps(arm, reference, worlds, **own), measure="accuracy-zero")
+
+
 def track(
     policy: str, worlds: str | Iterable[str] = "combined", measure: str = "accuracy", **own: Any
 ) -> Estimate:
@@ -162,18 +193,22 @@ def evaluate(
     asked, given = list(estimates), read_seeds(seeds)
     run: dict[Any, Columns] = {}
 
-    def columns(arm: Plain, world: str, *, logged: bool) -> Columns:
+    def columns(arm: Plain, world: str, kind: str) -> Columns:
         condition = condition_of(arm, world, setting)
-        key = (condition.policy, *condition.key.values(), logged)
+        key = (condition.policy, *condition.key.values(), kind)
         if key not in run:
             own = condition.default_seeds() if given is None else given
-            if logged:
-                logs = simulate_logged(condition, own, scores_all=False)
-                run[key] = {"accuracy": logs.accuracy, "probe": logs.probe}
-            else:
+            if kind == MEASURES:
                 found = simulate(condition, own)
+            else:
+                logs = simulate_logged(condition, own, scores_all=False)
+                found = logs.measures if kind == ZERO else {"accuracy": logs.accuracy, "probe": logs.probe}
+            if kind == ZERO:
+                found = found | {ZERO: zero_accuracy(condition, zero_of(condition), logs)}
+            if kind != LOGS:
                 same = {"budget": condition.budget_in_force, "horizon": condition.regime.horizon}
-                run[key] = found | {name: np.full(len(own), value) for name, value in same.items()}
+                found = found | {name: np.full(len(own), value) for name, value in same.items()}
+            run[key] = found
         return run[key]
 
     found: list[Found] = []
@@ -196,8 +231,9 @@ def evaluate(
 
 def _values(estimate: Estimate, columns: Any) -> tuple[tuple[int, ...], list[Floats]]:
     """How many episodes each world has, and the measure of each arm, world after world, [row]."""
+    kind = ZERO if ZERO in columns_read([estimate.measure]) else MEASURES
     arms = [
-        [_measure(estimate.measure, columns(arm, world, logged=False)) for world in estimate.worlds]
+        [_measure(estimate.measure, columns(arm, world, kind)) for world in estimate.worlds]
         for arm in estimate.arms
     ]
     return tuple(len(own) for own in arms[0]), [np.concatenate(own) for own in arms]
@@ -211,9 +247,7 @@ def _found(estimate: Estimate, columns: Any, resamples: int) -> Found:
     if estimate.found is not None:
         return dict(estimate.found)
     if estimate.statistic == "track":
-        tables = [
-            columns(estimate.arms[0], world, logged=True)[estimate.measure] for world in estimate.worlds
-        ]
+        tables = [columns(estimate.arms[0], world, LOGS)[estimate.measure] for world in estimate.worlds]
         return _track(tables, estimate.measure, resamples)
     sizes, arms = _values(estimate, columns)
     if estimate.statistic == "mean":
