@@ -61,6 +61,7 @@ def fits(case, places):
 
 def is_meant(slot, found, text):
     """Whether a slot's text is one of the wordings that its numbers call for, with the numbers themselves."""
+    found = [{part: slot.get("scale", 1) * own[part] for part in ("value", "low", "high")} for own in found]
     places = [place_of(own, slot) for own in found]
     if slot["kind"] == "counts":
         n = sum(one in slot["say"] for one in places)
@@ -196,13 +197,14 @@ def test_a_slot_says_what_its_numbers_call_for(drawn):
 
 @pytest.mark.browser
 def test_a_page_says_what_python_says(browse, tmp_path):
-    """The script and Python's rule, on slots drawn at random."""
+    """The script and Python's rule, on slots drawn at random, some of them scaled."""
     cases = []
 
     @settings(max_examples=500, database=None)
-    @given(slots())
-    def draw(drawn):
-        cases.append(drawn)
+    @given(slots(), st.sampled_from([1, 100]))
+    def draw(drawn, scale):
+        slot, found = drawn
+        cases.append((slot | {"scale": scale}, found))
 
     draw()
     engine_page(tmp_path, SCRIPT, front_end())

@@ -66,7 +66,9 @@
     }).join(", ");
   }
 
-  function telling(slot, found, isRough = false) {
+  function telling(slot, read, isRough = false) {
+    const scale = slot.scale ?? 1;
+    const found = read.map(({ value, low, high }) => ({ value: scale * value, low: scale * low, high: scale * high }));
     const places = found.map((own) => place(own, slot));
     if (slot.kind === "counts") {
       const n = places.filter((own) => own in slot.say).length;

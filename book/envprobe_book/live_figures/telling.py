@@ -120,11 +120,14 @@ def worded(
         readings: the first decides; texts may show the others.
         than, unit: what the words name, and count, in the singular.
         digits: after the point.
-        more: `base`, with which readings are compared, and `within`, the margin around it.
+        more: `scale`, by which readings are multiplied first; `base`, with which they are compared then, and
+            `within`, the margin around it.
 
     >>> one = Reading("gains", 0, {"value": {"value": 0.2, "low": -1.5, "high": 1.8}})
     >>> worded("ahead", one).text
     'not clearly apart (+0.2 [−1.5, 1.8])'
+    >>> worded({"?": "an unknown share", "*": "{n}%"}, one, scale=100, digits=0).text
+    '20%'
     """
     if isinstance(say, str):
         say, more = look_up("family of words", say, families()), {"within": 0.5} | more
@@ -155,9 +158,10 @@ def grouped(readings: Mapping[str, Reading], say: Mapping[str, str], **more: Any
     return _slot("groups", tuple(readings.values()), say, names=list(readings), **more)
 
 
-def ranked(readings: Mapping[str, Reading], top: int = 0, digits: int = 1) -> Slot:
+def ranked(readings: Mapping[str, Reading], top: int = 0, digits: int = 1, **more: Any) -> Slot:
     """Names from the largest value down, those that show the same number together: `VoI (92.1), then ...`."""
-    return _slot("ranks", tuple(readings.values()), {REST: ""}, names=list(readings), top=top, digits=digits)
+    named = tuple(readings.values())
+    return _slot("ranks", named, {REST: ""}, names=list(readings), top=top, digits=digits, **more)
 
 
 def counted(readings: Iterable[Reading], place: str = "+", **more: Any) -> Slot:

@@ -29,6 +29,8 @@ def place(found: Mapping[str, float], base: float = 0.0, within: float = 0.0) ->
 
 def said(data: Mapping[str, Any], found: Sequence[Mapping[str, float]]) -> str:
     """What a slot's data say of readings; `telling.js` does the same."""
+    scale = data.get("scale", 1)
+    found = [{part: scale * own[part] for part in ("value", "low", "high")} for own in found]
     places = [place(own, data.get("base", 0.0), data.get("within", 0.0)) for own in found]
     cases, names, digits = data["say"], data.get("names", []), data["digits"]
     if data["kind"] == "counts":
