@@ -19,7 +19,7 @@ FOLDER = DATA / "public"
 REPOSITORY = os.environ.get("ENVPROBE_PUBLIC_CODE", "")
 """A clone of the public repository, to read each recorded line again."""
 COMMIT = "3266b54"
-ROWS = {"registry": 178, "recorded": 27, "hints": 13}
+ROWS = {"registry": 178, "recorded": 33, "hints": 13}
 OWN = {"ToolDAGWorld": "tooldag", "ObjectStateWorld": "objectstate", "GraphNavWorld": "graphnav"}
 OTHER_NAMES = {"oracle-task-weighted": "oracle-tw", "simple-cd": "cd"}
 
@@ -140,6 +140,23 @@ def test_agents_that_do_nothing_leave_the_recorded_signature():
     levels = made[made["agent"] == "no-answer"].groupby("world")["accuracy"].agg(["min", "max"])
     assert levels.loc["objectstate"].tolist() == pytest.approx([0.3, 0.3])
     assert levels.loc["graphnav"].tolist() == pytest.approx([0.2, 0.2])
+
+
+def test_one_table_scores_the_recorded_level_whatever_is_done_and_no_loop_does():
+    made = pd.read_parquet(FOLDER / "loops.parquet")
+    assert len(made) == 36 * 220
+    everything = made["agent"] == "everything"
+    assert (made.loc[everything, "accuracy"] - 0.7).abs().max() < 1e-9
+    assert 0.4 < made.loc[everything, "success"].mean() < 0.6
+    loops = made[~everything].groupby(["agent", "policy"])["accuracy"].agg(["mean", "std"])
+    assert loops["std"].min() > 0.005
+    assert (loops["mean"] - 0.7).abs().min() > 0.02
+
+
+def test_the_released_rate_of_true_tables_goes_by_what_an_agent_does():
+    made = pd.read_parquet(FOLDER / "habits.parquet").groupby("agent")[["confident_wrong", "confident"]].sum()
+    rates = made["confident_wrong"] / made["confident"]
+    assert rates.min() < 0.25 < rates["scribe"] < 0.5 < rates["lost"]
 
 
 @pytest.mark.skipif(not REPOSITORY, reason="ENVPROBE_PUBLIC_CODE names no clone of the public repository")
