@@ -9,6 +9,7 @@
 | `price`, `printed` | as a difference | `+2` |
 | `estimate` | a difference or a level | `2` |
 | `probes`; `step`, `idle` | counts that are averaged | `2`; `1` |
+| `percent` | a level told in percent, points or steps | `1` |
 | `p` | a p-value | `p` |
 | whole numbers, texts | as they are | |
 | any other number | two digits | `2` |
@@ -37,7 +38,7 @@ WRITTEN = {
     "gain": "+1", "difference": "+1", "off": "+1", "estimate": "2", "price": "+2", "printed": "+2",
     "accuracy": "3", "auc": "2", "score": "2",
     "success": "%1", "share": "%", "turned": "%", "useful": "%",
-    "probes": "2", "step": "1", "idle": "1",
+    "probes": "2", "step": "1", "idle": "1", "percent": "1",
 }  # fmt: skip
 WIDE, LONG = 4, 40  # columns from which, and rows up to which, a phone shows each row as a list
 MEASURED = ("gain", "difference", "estimate")
@@ -66,7 +67,7 @@ def show(
 
     >>> frame = pd.DataFrame({"policy": ["simple"], "gain": [1.25], "gain_low": [0.5], "gain_high": [2.0]})
     >>> show(frame, "tab-one", "One.").rows
-    [['EnvProbe-Simple', '+1.2 [0.5,\xa02.0]']]
+    [['EnvProbe-Simple', '+1.3 [0.5,\xa02.0]']]
     """
     named = [level for level in frame.index.names if level is not None]
     frame = frame.iloc[order_of(frame.index)].reset_index(named) if named else frame
@@ -83,8 +84,6 @@ def show(
         how = written(name, frame[own])
         if digits is not None and _stem(name) in MEASURED:
             how = how[:-1] + str(digits)
-        if how.startswith("%") and f"{own}_low" in flat:
-            how = "3"  # a share with its interval
         interval = f"{{{value if end == 'low' else own}:[{how.strip('+%') or 1}]}}"
         texts = [f"{{{own}:{how}}}" if how else f"{{{own}}}"] if end != "low" else []
         texts += [interval] if end == "low" or f"{own}_low" in flat else []
