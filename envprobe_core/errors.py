@@ -15,6 +15,7 @@ Meant = TypeVar("Meant")
 LONGEST = 200  # characters of what was given that a message repeats
 WHOLE = 1000  # characters of a message
 COMPILING = "envprobe: compiling the engine for "  # begins the line that says it, which no result keeps
+DAMAGED = "envprobe: a file of compiled code is damaged: "  # as this one
 _UNKNOWN = re.compile(r"unknown [\w ]+ '(?P<given>[^']*)'(?P<rest>.*; accepted: (?P<names>[\w:, .()+-]+))$")
 
 

@@ -1,7 +1,9 @@
-"""Machine code on disk: found again, never mixed up, never out of date; all of it made by set-up."""
+"""Machine code on disk: found again, never mixed up, out of date or damaged; all of it made by set-up."""
 
 import importlib.util
+import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -11,14 +13,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import typeof
 from numba.core.dispatcher import Dispatcher
 
 from envprobe_book.compilation import compile_world
 from envprobe_book.reproduce.sections import SHARED
 from envprobe_core.conditions import make_condition
-from envprobe_core.engine import kernel, numba_support
+from envprobe_core.engine import compiled_files, kernel, numba_support, wasm
 from envprobe_core.engine.batch import simulate_logged
+from envprobe_core.errors import DAMAGED
 from envprobe_core.sources import PACKAGE, ROOT, package_files
 from envprobe_core.worlds import WORLDS
 
@@ -27,7 +34,10 @@ DAY = 24 * 3600
 TINY = {
     "__init__.py": "",
     "engine/__init__.py": "",
-    "engine/numba_support.py": (numba_support.HOME / "numba_support.py").read_text(),
+    **{
+        name: (PACKAGE / name).read_text()
+        for name in ("errors.py", "engine/numba_support.py", "engine/compiled_files.py")
+    },
     "engine/factor.py": """
 from envprobe_core.engine.numba_support import inline
 
@@ -58,11 +68,11 @@ def refuse(*given, dir, **named):
     return make(*given, dir=dir, **named)
 
 tempfile.TemporaryFile = refuse
-from envprobe_core.engine import numba_support, tiny
+from envprobe_core.engine import compiled_files, numba_support, tiny
 
 with numba_support.announced("Tiny"):
     total = tiny.total(np.ones(3, sys.argv[1]))
-print(total, "loaded" if tiny.total.stats.cache_hits else "compiled", numba_support.cache_folder())
+print(total, "loaded" if tiny.total.stats.cache_hits else "compiled", compiled_files.cache_folder())
 """,
 }
 
@@ -101,7 +111,7 @@ def run(package, kind="i8", *locked, told=None):
 
 def loaded(package):
     """Return a package's module that compiles, in this process."""
-    spec = importlib.util.spec_from_file_location("copied", package / "engine" / "numba_support.py")
+    spec = importlib.util.spec_from_file_location("copied", package / "engine" / "compiled_files.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -141,26 +151,11 @@ assert len(kernel.run.stats.cache_hits) == 3 and not kernel.run.stats.cache_miss
     assert (done.returncode, done.stderr, done.stdout) == (0, "", f"{digests}\n")
 
 
-def test_codes_of_processes_that_write_at_once_are_not_mixed_up(tiny):
-    """One process writes its code late, and another, which does not know of it, has written the index."""
-    folder = Path(run(tiny, "i8").folder)
-    (late,), (index,) = folder.rglob("*.nbc"), folder.rglob("*.nbi")
-    code = late.read_bytes()
-    late.unlink()
-    index.unlink()
-    assert run(tiny, "f8").total == "6.0"
-    late.write_bytes(code)
-    assert run(tiny, "f8")[:2] == ("6.0", "loaded")
-    assert run(tiny, "i8").total == "6"
-
-
 def test_every_engine_file_makes_the_edition(tmp_path):
     package = tmp_path / "envprobe_core"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    editions = {numba_support.EDITION, loaded(package).EDITION}
-    sources = {path.relative_to(PACKAGE).as_posix() for path in numba_support.SOURCES} | {
-        "engine/numba_support.py"
-    }
+    editions = {compiled_files.EDITION, loaded(package).EDITION}
+    sources = {path.relative_to(PACKAGE).as_posix() for path in compiled_files.SOURCES}
     for source in sources:
         path = package / source
         text = path.read_text()
@@ -172,17 +167,13 @@ def test_every_engine_file_makes_the_edition(tmp_path):
 
 
 def test_where_folders_cannot_be_written_the_cache_moves_on(tiny):
-    """To the user's, as a copy of what lies beside the package; to the temporary ones; to nowhere."""
+    """To the user's; to nowhere."""
     folder, beside = tiny.parent.parent, Path(run(tiny).folder)
     user = folder / "user" / "envprobe" / beside.name
-    assert run(tiny, "i8", tiny) == ("6", "loaded", str(user), "")
-    assert run(tiny, "f8", tiny)[:3] == ("6.0", "compiled", str(user))
-    assert len(list(beside.rglob("*.nbc"))) == 1, "nothing was added there"
     for how in ("compiled", "loaded"):
-        outcome = run(tiny, "u8", tiny, folder / "user")
-        assert outcome[:2] == ("6", how)
-        assert (folder / "temporary") in Path(outcome.folder).parents
-    assert run(tiny, "f4", tiny, folder) == ("6.0", "compiled", "None", LINE)
+        assert run(tiny, "i8", tiny)[:3] == ("6", how, str(user))
+    assert len(list(beside.rglob("*.nbc"))) == 1, "nothing was added there"
+    assert run(tiny, "i8", tiny, folder / "user") == ("6", "compiled", "None", LINE)
 
 
 def test_code_is_never_read_from_a_folder_that_others_can_write(tiny):
@@ -191,17 +182,13 @@ def test_code_is_never_read_from_a_folder_that_others_can_write(tiny):
     beside.chmod(0o777)
     outcome = run(tiny)
     assert Path(outcome.folder) == folder / "user" / "envprobe" / beside.name
-    assert outcome.how == "compiled", "nor is it copied from there"
+    assert outcome.how == "compiled"
     beside.chmod(0o755)
     assert run(tiny).folder == str(beside)
     elsewhere = folder / "elsewhere"
     beside.rename(elsewhere)
     beside.symlink_to(elsewhere)
     assert run(tiny).folder != str(beside)
-    temporary = folder / "temporary" / f"envprobe-{os.getuid()}"
-    temporary.mkdir(mode=0o777)
-    temporary.chmod(0o777)
-    assert run(tiny, "i8", tiny, folder / "user").folder == "None", "another could have made it first"
 
 
 def test_the_folder_that_numba_is_told_of_comes_first(tiny):
@@ -220,9 +207,104 @@ def test_editions_that_nobody_used_for_a_day_are_swept(tiny):
     (home / "factor.cpython-311.pyc").write_bytes(b"not ours")
     os.utime(home / "factor.cpython-311.pyc", (0, 0))
     own = module.cache_folder()
-    others = {path.name for path in home.glob("numba_support.*.pyc")}  # Python's own, where it may write them
+    others = {
+        path.name for path in home.glob("compiled_files.*.pyc")
+    }  # Python's own, where it may write them
     left = {path.name for path in home.iterdir()} - others
     assert left == {own.name, f"{module.OURS}young", "factor.cpython-311.pyc"}
+
+
+# --- a file that proves itself ----------------------------------------------------------------
+
+
+@given(st.binary(max_size=99), st.data())
+def test_only_what_was_written_under_a_name_is_read_under_it(tmp_path, content, data):
+    path = tmp_path / "run-1.nbc"
+    compiled_files.keep(path, content)
+    assert compiled_files.kept(path) == content
+    whole = path.read_bytes()
+    place = data.draw(st.integers(0, len(whole) - 1))
+    cut, other = whole[:place], bytes([whole[place] ^ 1 << data.draw(st.integers(0, 7))])
+    compiled_files.keep(foreign := tmp_path / "run-2.nbc", content)
+    for damaged in (cut, cut + other + whole[place + 1 :], whole + b"\0", foreign.read_bytes()):
+        path.write_bytes(damaged)
+        assert compiled_files.kept(path) is None
+        assert not path.exists()
+
+
+def flip(path, number=6):
+    """Turn some bits of a file."""
+    draw, content = random.Random(path.name), bytearray(path.read_bytes())
+    for _ in range(number):
+        content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+    path.write_bytes(content)
+
+
+DAMAGES = {
+    "cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "emptied": lambda path: path.write_bytes(b""),
+    "flipped": flip,
+    "foreign": lambda path: path.write_bytes(next(path.parent.rglob("*.ll.gz")).read_bytes()[:-1]),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_machine_code_and_text_are_made_again(tmp_path, monkeypatch, capsys, damage):
+    """In place of what is damaged: a process that comes later finds it whole."""
+
+    @numba_support.for_pages
+    def total(numbers):
+        result = 0.0
+        for number in numbers:
+            result += number
+        return result
+
+    monkeypatch.setattr(numba_support, "folder_of", lambda function: tmp_path)
+    monkeypatch.setattr(compiled_files, "folder_of", lambda function: tmp_path)
+    numbers, made = np.arange(4.0), []
+    for _ in range(3):
+        one = numba_support.kernel(total)
+        assert one(numbers) == 6
+        name, text = wasm.text_for(one, (typeof(numbers),))
+        made.append((bool(one.stats.cache_hits), f"define i32 @{name}" in text))
+        if len(made) == 1:
+            assert {path.suffix for path in tmp_path.iterdir()} == {".nbc", ".gz"}
+            for path in tmp_path.iterdir():
+                DAMAGES[damage](path)
+    assert made == [(False, True), (False, True), (True, True)]
+
+
+HASHES = f"""
+import json, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import corridor
+from envprobe_core import run
+from envprobe_core.worlds import register
+register(corridor)
+frame = run("corridor", "simple periodic", seeds="0:6")
+print(json.dumps([frame.to_csv(), len(sys.argv)]))
+"""
+
+
+def test_a_world_whose_files_are_all_damaged_gives_the_same_episodes_and_says_one_line(tmp_path):
+    def episodes():
+        given = {"capture_output": True, "text": True, "timeout": 600, "cwd": PACKAGE.parent}
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", HASHES], env=environment, **given)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout), [line for line in done.stderr.splitlines() if DAMAGED in line]
+
+    first, said = episodes()
+    assert not said
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".nbc", ".gz", ".compiled"}
+    for path, damage in zip(files, list(DAMAGES.values()) * len(files), strict=False):
+        damage(path)
+    again, said = episodes()
+    assert (again, len(said)) == (first, 1)
+    (folder,) = tmp_path.iterdir()
+    assert episodes() == (first, [])
+    assert compiled_files.remove_damaged(folder) == 0
 
 
 OF_FEWER_WORLDS = dict.fromkeys(("act", "lose", "follow", "_draw", "counts", "means", "told", "ratios"), 1)
@@ -249,7 +331,7 @@ def test_set_up_compiles_every_entry_for_every_world_where_no_hash_looks():
         worlds = {signature[at] for signature in function.signatures}
         expected = OF_FEWER_WORLDS.get(function.__name__, len(WORLDS))
         assert len(worlds) >= expected, f"{function.__module__}.{function.__name__}"
-    folder = numba_support.cache_folder()
+    folder = compiled_files.cache_folder()
     assert any(folder.rglob("*.nbc"))
     read = {*package_files()} | {path for pattern in SHARED for path in ROOT.glob(pattern)}
     read = {path for path in read if path.is_file() and path.suffix != ".pyc"}  # as sections hash them

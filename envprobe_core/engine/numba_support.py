@@ -4,54 +4,33 @@ With NUMBA_DISABLE_JIT=1 everything below is plain Python: the same bits, and a 
 """
 
 import contextlib
-import fcntl
 import gzip
-import hashlib
-import os
-import re
-import shutil
-import stat
+import pickle
 import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import llvmlite
-import numba
 import numpy as np
 from numba import config, from_dtype, njit, types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, CompileResult
+from numba.core.serialize import dumps
 from numba.extending import overload
 
+from envprobe_core.engine.compiled_files import (
+    EDITION,
+    SOURCES,
+    cache_folder,
+    edition_of,
+    folder_of,
+    keep,
+    kept,
+    name_of,
+)
 from envprobe_core.errors import COMPILING
 
-HOME = Path(__file__).parent
-MARK = re.compile(rb"^@(helper|inline|kernel)$", re.MULTILINE)
-CORE = ("agents", "engine", "policies", "worlds")
-
-
-def sources(folder: str) -> list[Path]:
-    """The files of a folder of the package whose text decides what is compiled."""
-    files = sorted((HOME.parent / folder).glob("*.py"))
-    return [path for path in files if folder == "worlds" or MARK.search(path.read_bytes())]
-
-
-def edition_of(paths: list[Path]) -> str:
-    """Condense the text of files."""
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]
-
-
-SOURCES = [path for folder in CORE for path in sources(folder)]
-EDITION = edition_of([Path(__file__), *SOURCES])
-"""Of the engine's text: Numba looks at a function's own file alone, not at those that it calls from."""
-OURS = "envprobe-engine-"  # begins the name of every folder that is ours to sweep
 INTERPRETED = bool(config.DISABLE_JIT)
-DAY = 24 * 3600
 ABOUT_SECONDS = 15  # to compile a world, on a machine of today
 
 
@@ -153,52 +132,52 @@ def _widened(function: Any) -> Any:
     return function
 
 
+class OnDisk:
+    """The machine code of a function that Python calls, a file for each kind of arguments.
+
+    It stands for Numba's own cache, which believes what it reads and keeps an index that two processes may
+    write at once.
+    """
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        """Look for the code of a function in a folder."""
+        self._function, self._folder, self._name = function, folder, function.__name__
+        self._of = f"{function.__module__} {function.__qualname__} {function.__code__.co_code.hex()}"
+
+    @property
+    def cache_path(self) -> str:
+        """The folder."""
+        return str(self._folder)
+
+    def _file(self, signature: Any, codegen: Any) -> Path:
+        made_of = f"{self._of} {signature} {codegen.magic_tuple()}"
+        return self._folder / name_of(self._name, made_of, ".nbc")
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """What was compiled for arguments of these types; None where it is not there."""
+        context.refresh()
+        content = kept(self._file(signature, context.codegen()))
+        return None if content is None else CompileResult._rebuild(context, *pickle.loads(content))
+
+    def save_overload(self, signature: Any, made: Any) -> None:
+        """Keep what was compiled, and of a function that pages run its text, for `engine.wasm`."""
+        edited = edition_of(SOURCES) != EDITION or folder_of(self._function) != self._folder
+        if edited or made.library.has_dynamic_globals:  # no process but this one can use it
+            return
+        keep(self._file(signature, made.codegen), dumps(made._reduce()))
+        if is_for_pages(self._function):
+            keep(self._folder / text_name(self._name, signature), gzip.compress(text_of(made).encode(), 1))
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls, when it first does, and keep it on disk."""
     if INTERPRETED:
         return np.errstate(over="ignore")(function)  # a hash runs over on purpose
-    readable = KNOWN and getattr(function, "for_pages", False)
-    how = UNCHECKED | ({"pipeline_class": ReadableCompiler} if readable else {})
-    if (folder := folder_of(function)) is None:
-        return njit(**how)(function)
-    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
-    try:
-        kept = njit(**how, cache=True)(function)
-    finally:
-        config.CACHE_DIR = before
-    file = kept._cache._cache_file
-    # Numba would number its files, so that two processes that write at once give two codes one name
-    file._data_name = lambda number: f"{function.__name__}-{uuid4().hex}.nbc"
-    save = file.save
-
-    def save_alone(signature: Any, code: Any) -> None:
-        """Add a code to the index on disk, which another process may be about to do."""
-        with (folder / "lock").open("w") as lock:
-            with contextlib.suppress(OSError):  # some shared disks know no locks
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            save(signature, code)
-
-    file.save = save_alone
-    if readable:
-        save_code = kept._cache.save_overload
-
-        def save_text_too(signature: Any, made: Any) -> None:
-            """Keep the text beside the machine code, for `engine.wasm`."""
-            save_code(signature, made)
-            with contextlib.suppress(OSError):
-                keep(folder / text_name(function, signature), gzip.compress(text_of(made).encode(), 1))
-
-        kept._cache.save_overload = save_text_too
-    return kept
-
-
-def folder_of(function: Callable[..., Any]) -> Path | None:
-    """The folder of a function's machine code; None where nothing can be written."""
-    folder, home = cache_folder(), Path(function.__code__.co_filename).parent
-    if folder is not None and home.name not in CORE:  # an edit of it leaves the engine as it is
-        folder = folder / edition_of(sources(os.path.relpath(home, HOME.parent)))
-        folder.mkdir(exist_ok=True)
-    return folder
+    readable = {"pipeline_class": ReadableCompiler} if is_for_pages(function) else {}
+    made = njit(**UNCHECKED, **readable)(function)
+    if (folder := folder_of(function)) is not None:
+        made._cache = OnDisk(function, folder)
+    return made
 
 
 def for_pages(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -207,27 +186,20 @@ def for_pages(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-VERSIONS = f"{numba.__version__} {llvmlite.__version__}"
-"""Of those that make the text and read it."""
+def is_for_pages(function: Callable[..., Any]) -> bool:
+    """Whether a function is marked so, and this Numba shows its text."""
+    return KNOWN and getattr(function, "for_pages", False)
 
 
-def text_name(function: Callable[..., Any], signature: Any) -> str:
+def text_name(function: str, signature: Any) -> str:
     """The name of the file that holds the text of a function for arguments of these types."""
-    kinds = f"{VERSIONS} {tuple(signature)}"
-    return f"{function.__name__}-{hashlib.sha256(kinds.encode()).hexdigest()[:16]}.ll.gz"
+    return name_of(function, tuple(signature), ".ll.gz")
 
 
 def text_of(made: Any) -> str:
     """The text that a compilation has left: the function's LLVM name as a comment, and the module."""
     text, made.library.text = made.library.text, ""
     return f"; {made.fndesc.llvm_func_name}\n{text}"
-
-
-def keep(path: Path, content: bytes) -> None:
-    """Write a file of the cache, at once or not at all: several processes may write it."""
-    part = path.with_name(f".{path.name}.{uuid4().hex}")
-    part.write_bytes(content)
-    part.replace(path)
 
 
 class ByWorld:
@@ -258,53 +230,6 @@ class ByWorld:
         self._functions[kind], self._typed[from_dtype(kind)] = function, function
 
 
-@cache
-def cache_folder() -> Path | None:
-    """The folder that holds this edition's machine code; None where nothing can be written at all.
-
-    It lies in `NUMBA_CACHE_DIR` where that is set, else beside the engine. Where that cannot be written, it
-    lies in the user's cache or among temporary files, and begins as a copy of what lies beside the engine. A
-    folder in which another user can put code is passed over: what lies there is run.
-    """
-    name = f"{OURS}{EDITION}"
-    beside = HOME / "__pycache__" / name
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "envprobe" / name
-    temporary = Path(tempfile.gettempdir()) / f"envprobe-{os.getuid()}" / name
-    asked = [Path(os.environ["NUMBA_CACHE_DIR"]) / name] if os.environ.get("NUMBA_CACHE_DIR") else []
-    for folder in (*asked, beside, user, temporary):
-        with contextlib.suppress(OSError):
-            for part in (folder.parent, folder):
-                part.mkdir(mode=0o700 if folder == temporary else 0o755, parents=True, exist_ok=True)
-            if not is_ours(folder) or (folder == temporary and not is_ours(folder.parent)):
-                continue
-            with tempfile.TemporaryFile(dir=folder):
-                os.utime(folder)  # it is in use
-            if folder != beside and is_ours(beside) and not any(folder.iterdir()):
-                with contextlib.suppress(OSError):
-                    shutil.copytree(beside, folder, dirs_exist_ok=True)
-            for other in folder.parent.glob(f"{OURS}*"):  # unused for a day: before, another may be at work
-                with contextlib.suppress(OSError):
-                    if other != folder and time.time() - other.stat().st_mtime > DAY:
-                        shutil.rmtree(other, ignore_errors=True)
-            return folder
-    return None
-
-
-def is_ours(folder: Path) -> bool:
-    """Whether no other user can put code into a folder: this user or the engine's owner alone writes there.
-
-    >>> is_ours(HOME / "no such folder")
-    False
-    """
-    try:
-        found = folder.lstat()
-    except OSError:
-        return False
-    owners = {os.getuid(), HOME.stat().st_uid}
-    writable = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return stat.S_ISDIR(found.st_mode) and found.st_uid in owners and not writable
-
-
 _announced: set[str] = set()
 
 
@@ -313,7 +238,7 @@ def announced(what: str, seconds: int = ABOUT_SECONDS) -> Iterator[None]:
     """Say in a line that something is compiled, and about how long it takes, where it was not before."""
     folder = cache_folder()
     notes = [] if folder is None else [folder / f"{what}.compiled"]
-    if INTERPRETED or what in _announced or any(note.exists() for note in notes):
+    if INTERPRETED or what in _announced or any(kept(note) is not None for note in notes):
         yield
         return
     _announced.add(what)
@@ -321,5 +246,4 @@ def announced(what: str, seconds: int = ABOUT_SECONDS) -> Iterator[None]:
     print(line, file=sys.stderr, flush=True)
     yield
     for note in notes:
-        with contextlib.suppress(OSError):
-            note.touch()
+        keep(note, b"")

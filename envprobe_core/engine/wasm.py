@@ -6,7 +6,6 @@ address 0 on, calls within the module are resolved, and memory, stack pointer an
 page gives.
 """
 
-import contextlib
 import gzip
 import hashlib
 import inspect
@@ -21,7 +20,7 @@ import numpy as np
 from numba import njit, typeof
 
 from envprobe_core.conditions import make_condition
-from envprobe_core.engine import batch, kernel, numba_support, records
+from envprobe_core.engine import batch, compiled_files, kernel, numba_support, records
 from envprobe_core.policies.custom import NOBODY
 from envprobe_core.worlds import WORLDS
 
@@ -57,14 +56,10 @@ def module_of(world: str) -> bytes | None:
 
 def module_for(name: str, what: str, function: Any, signature: Callable[[], tuple[Any, ...]]) -> bytes | None:
     """The module of a function that is marked `for_pages`, for arguments of types that are asked for late."""
-    folder = numba_support.folder_of(inspect.unwrap(getattr(function, "py_func", function)))
-    made_by = f"{numba_support.VERSIONS} {hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}"
-    name = f"{name}-{hashlib.sha256(made_by.encode()).hexdigest()[:16]}.wasm"
-    if folder is not None:
-        with contextlib.suppress(OSError):
-            kept = (folder / name).read_bytes()
-            if kept.startswith(MAGIC):
-                return kept
+    folder = compiled_files.folder_of(inspect.unwrap(getattr(function, "py_func", function)))
+    name = compiled_files.name_of(name, hashlib.sha256(Path(__file__).read_bytes()).hexdigest(), ".wasm")
+    if folder is not None and (module := compiled_files.kept(folder / name)) is not None:
+        return module
     if numba_support.INTERPRETED or not numba_support.KNOWN:
         say_none("Numba does not show its text here")
         return None
@@ -75,8 +70,7 @@ def module_for(name: str, what: str, function: Any, signature: Callable[[], tupl
         say_none(str(error).splitlines()[0])
         return None
     if folder is not None:
-        with contextlib.suppress(OSError):
-            numba_support.keep(folder / name, module)
+        compiled_files.keep(folder / name, module)
     return module
 
 
@@ -108,20 +102,19 @@ def text_for(function: Any, signature: tuple[Any, ...]) -> tuple[str, str]:
     The text was kept when the machine code was made. Where it was not, as beside the code of another process
     that could not write, the function is compiled once more.
     """
-    folder, whole = numba_support.folder_of(function.py_func), ""
-    if folder is not None:
-        path = folder / numba_support.text_name(function.py_func, signature)
-        with contextlib.suppress(OSError, EOFError):
-            whole = gzip.decompress(path.read_bytes()).decode()
-    if not whole:
+    folder = compiled_files.folder_of(function.py_func)
+    path = (folder or Path()) / numba_support.text_name(function.py_func.__name__, signature)
+    packed = None if folder is None else compiled_files.kept(path)
+    if packed is not None:
+        whole = gzip.decompress(packed).decode()
+    else:
         how = numba_support.UNCHECKED | {"pipeline_class": numba_support.ReadableCompiler}
         again = njit(**how)(function.py_func)
         again.compile(signature)
         (made,) = again.overloads.values()
         whole = numba_support.text_of(made)
         if folder is not None:
-            with contextlib.suppress(OSError):
-                numba_support.keep(path, gzip.compress(whole.encode(), 1))
+            compiled_files.keep(path, gzip.compress(whole.encode(), 1))
     named, text = whole.split("\n", 1)
     return named.removeprefix("; "), text
 

@@ -290,13 +290,15 @@ def _fit_settled(jobs: int) -> _Fitted:
 def compile_engine() -> None:
     """Compile the engine and keep it; whatever needs it would otherwise compile its part at first use."""
     from envprobe_book.compilation import compile_everything
-    from envprobe_core.engine.numba_support import INTERPRETED, cache_folder
+    from envprobe_core.engine.compiled_files import cache_folder, remove_damaged
+    from envprobe_core.engine.numba_support import INTERPRETED
 
     folder = cache_folder()
     if INTERPRETED or folder is None:
         why = "NUMBA_DISABLE_JIT is set" if INTERPRETED else "no folder can be written to"
         print(f"nothing is compiled ahead of time: {why}")
         return
+    remove_damaged(folder)
     print("compiling the engine for the three worlds, once; about half a minute ...", end=" ", flush=True)
     before, begin = set(folder.rglob("*.nbc")), time.monotonic()
     compile_everything()

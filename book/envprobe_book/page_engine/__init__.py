@@ -6,7 +6,6 @@ writes (`knobs`), and `to_plain` says a cell in the page's words.
 """
 
 import base64
-import contextlib
 import gzip
 import hashlib
 import json
@@ -20,7 +19,7 @@ from envprobe_book.page_engine.settings import from_plain, params_for, to_plain
 from envprobe_book.pages.markup import script_json
 from envprobe_core import resampling
 from envprobe_core.engine import wasm
-from envprobe_core.engine.numba_support import cache_folder, keep
+from envprobe_core.engine.compiled_files import cache_folder, keep, kept
 from envprobe_core.sources import files_sha256, package_sha256
 from envprobe_core.statistics import Estimate
 from envprobe_core.worlds import WORLDS
@@ -71,10 +70,9 @@ def _made() -> tuple[str, dict[str, str]] | None:
     edition = hashlib.sha256(" ".join(made_of).encode()).hexdigest()[:16]
     folder = cache_folder()
     path = None if folder is None else folder / f"pages-{edition}.json.gz"
-    if path is not None:
-        with contextlib.suppress(OSError, EOFError, ValueError):
-            shared, worlds = json.loads(gzip.decompress(path.read_bytes()))
-            return shared, worlds
+    if path is not None and (packed := kept(path)) is not None:
+        shared, worlds = json.loads(gzip.decompress(packed))
+        return shared, worlds
     worlds = {}
     for world, module in modules.items():
         knobs = script_json(describe(world)).encode()
@@ -83,8 +81,7 @@ def _made() -> tuple[str, dict[str, str]] | None:
     statistics = {"module": _packed(resampler), "names": Estimate._fields, "partials": resampling.PARTIALS}
     shared = script_json(common() | {"edition": edition, "statistics": statistics})
     if path is not None:
-        with contextlib.suppress(OSError):
-            keep(path, gzip.compress(json.dumps([shared, worlds]).encode(), 1))
+        keep(path, gzip.compress(json.dumps([shared, worlds]).encode(), 1))
     return shared, worlds
 
 

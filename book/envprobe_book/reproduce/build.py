@@ -18,7 +18,7 @@ from pathlib import Path
 
 from envprobe_book.reproduce.sections import ROOT, cell_source, file_digest, stored_record
 from envprobe_core import __version__
-from envprobe_core.engine.numba_support import EDITION
+from envprobe_core.engine.compiled_files import EDITION
 from envprobe_core.errors import InputError
 from envprobe_core.parallel import follow
 

@@ -37,7 +37,7 @@ from envprobe_book.reproduce.sections import (
     cell_tags,
     json_sha256,
 )
-from envprobe_core.errors import COMPILING, LONGEST, in_one_line
+from envprobe_core.errors import COMPILING, DAMAGED, LONGEST, in_one_line
 from envprobe_core.files import atomic_write, environment, working_folder
 from envprobe_core.ledger import ENVIRONMENT as LEDGER
 
@@ -232,8 +232,9 @@ def describe_failure(job: Job, error: BaseException, begun: Sequence[Mapping[str
 
 def without_compiling(output: NotebookNode) -> NotebookNode | None:
     """An output without the lines that say that the engine was compiled first; None where that was all."""
-    if output.output_type == "stream" and COMPILING in output.text:
-        lines = [line for line in output.text.splitlines(keepends=True) if not line.startswith(COMPILING)]
+    said = (COMPILING, DAMAGED)
+    if output.output_type == "stream" and any(line in output.text for line in said):
+        lines = [line for line in output.text.splitlines(keepends=True) if not line.startswith(said)]
         output.text = "".join(lines)
         return output if lines else None
     return output
