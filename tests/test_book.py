@@ -209,13 +209,18 @@ def test_the_build_fails_on_any_warning(tmp_path):
 def test_the_books_own_command_builds_a_fresh_checkout(tmp_path, write_notebook, checkout):
     """As anybody would try it: `jupyter-book build .` at the root, where nothing is installed or executed.
 
-    The engine's machine code comes along; that it is made where it is missing is asked in `test_compiling`.
+    A page that shows something of a section follows it, too. The engine's machine code comes along; that it
+    is made where it is missing is asked in `test_compiling`.
     """
 
     def git(*given):
         return subprocess.check_output(["git", *given], cwd=checkout, text=True)
 
-    write_notebook("demo", "n: int = 3  # how many; accepts 1..10", "print('so many:', n)")
+    def write(number):
+        shown = 'from myst_nb import glue\nglue("many", f"so many: {n}", display=False)'
+        write_notebook("demo", f"n: int = {number}  # how many; accepts 1..10", "print('so many:', n)", shown)
+
+    write(3)
     left_out = shutil.ignore_patterns("__pycache__", "executed", "_build")
     for name in ("envprobe_core", "book", "data"):
         shutil.rmtree(checkout / name, ignore_errors=True)
@@ -225,16 +230,20 @@ def test_the_books_own_command_builds_a_fresh_checkout(tmp_path, write_notebook,
     for name in ("_config.yml", "requirements.txt", ".gitignore"):
         shutil.copy(ROOT / name, checkout / name)
     (checkout / "_toc.yml").write_text("format: jb-book\nroot: index\nchapters:\n  - file: executed/demo\n")
-    (checkout / "book" / "index.md").write_text("# Book\n")
+    (checkout / "book" / "index.md").write_text("# Book\n\n```{glue} many\n:doc: executed/demo.ipynb\n```\n")
     (checkout / "book" / "redirects.yml").write_text("{}\n")
     git("init", "-q")
     git("add", ".")
     program = str(Path(sys.executable).with_name("jupyter-book"))
-    done = subprocess.run(
-        [program, "build", ".", "-W", "--keep-going", "-n"], cwd=checkout, capture_output=True, text=True,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-        timeout=600, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "so many: 3" in (checkout / "_build" / "html" / "executed" / "demo.html").read_text("utf-8")
+    for number in (3, 5):
+        write(number)
+        done = subprocess.run(
+            [program, "build", ".", "-W", "--keep-going", "-n"], cwd=checkout, capture_output=True, text=True,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            timeout=600, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        for page in ("index", "executed/demo"):
+            text = (checkout / "_build" / "html" / f"{page}.html").read_text("utf-8")
+            assert f"so many: {number}" in text
     assert "??" not in git("status", "--short")

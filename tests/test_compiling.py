@@ -21,7 +21,7 @@ from numba import typeof
 from numba.core.dispatcher import Dispatcher
 
 from envprobe_book.compilation import compile_world
-from envprobe_book.reproduce.sections import SHARED
+from envprobe_book.reproduce.sections import PARTS
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine import compiled_files, kernel, numba_support, wasm
 from envprobe_core.engine.batch import simulate_logged
@@ -333,6 +333,8 @@ def test_set_up_compiles_every_entry_for_every_world_where_no_hash_looks():
         assert len(worlds) >= expected, f"{function.__module__}.{function.__name__}"
     folder = compiled_files.cache_folder()
     assert any(folder.rglob("*.nbc"))
-    read = {*package_files()} | {path for pattern in SHARED for path in ROOT.glob(pattern)}
+    read = {*package_files()} | {
+        path for patterns in PARTS.values() for pattern in patterns for path in ROOT.glob(pattern)
+    }
     read = {path for path in read if path.is_file() and path.suffix != ".pyc"}  # as sections hash them
     assert not [path for path in read if path.is_relative_to(folder)]

@@ -3,15 +3,17 @@
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import nbformat
 import papermill
 import pytest
 
-from envprobe_book.reproduce import build, execution, sections
+from envprobe_book.reproduce import build, execution, frozen, sections
 from envprobe_book.reproduce.sections import parse_assignments, plan, read_parameters, resolve
 from envprobe_core.errors import COMPILING, InputError
+from envprobe_core.sources import ROOT
 from processes import MARK, call, processes_of
 
 CELL = """\
@@ -317,6 +319,70 @@ def test_what_changed_runs_a_failure_is_told_and_the_others_finish(own_checkout,
     printed = capsys.readouterr().out
     assert [f"sections: {told} unchanged, 0 failed" in printed for told in ("6 executed, 1", "0 executed, 7")]
     assert not any(job.fresh for job in plan(root=own_checkout)), "other values, other results"
+
+
+def test_where_a_section_failed_no_page_looks_built(own_checkout, write_notebook, capsys):
+    """Neither its own, nor one that shows something of it; and what collects its findings does not run."""
+    write_notebook("bad", COUNT, "undefined")
+    write_notebook("late", COUNT, "def collect(*found):\n    print(found)", 'collect("bad", "gain")')
+    write_notebook("other", COUNT, "print(n)")
+    html = build.html_folder(own_checkout)
+    (html / "executed").mkdir(parents=True)
+    names = ("index", "about", "executed/bad", "executed/late", "executed/other")
+    for name in names:
+        (html / f"{name}.html").write_text("of an earlier build")
+    (own_checkout / "book" / "index.md").write_text(
+        "# Book\n\n```{glue} front\n:doc: executed/bad.ipynb\n```\n"
+    )
+    (own_checkout / "book" / "about.md").write_text("# About\n\n{doc}`executed/bad`\n")
+    assert call("book") == 1
+    said = capsys.readouterr()
+    assert "sections: 1 executed, 0 unchanged, 2 failed" in said.out
+    assert "late: it shows findings of bad, which failed" in said.err
+    assert [name for name in names if (html / f"{name}.html").exists()] == ["about", "executed/other"]
+
+
+EDITS = """
+from pathlib import Path
+for name, text in {edits}.items():
+    Path(name).write_text(text)
+import envprobe_core.statistics
+print(Path("../data/numbers.csv").read_text())
+"""
+
+
+def test_an_edit_while_a_section_runs_neither_enters_its_result_nor_is_fresh(own_checkout, write_notebook):
+    """It reads modules, data and lock as they were at the start; taken back, the edit never was."""
+    shutil.rmtree(own_checkout / "envprobe_core")
+    ignored = shutil.ignore_patterns("__pycache__", "data")
+    shutil.copytree(ROOT / "envprobe_core", own_checkout / "envprobe_core", ignore=ignored)
+    shutil.copytree(ROOT / "book" / "envprobe_book", own_checkout / "book" / "envprobe_book", ignore=ignored)
+    module = own_checkout / "envprobe_core" / "statistics.py"
+    kept = {path: path.read_text() for path in (module, own_checkout / "data" / "numbers.csv")}
+    edits = dict(zip(map(str, kept), ('print("EDITED")\n' + kept[module], "EDITED"), strict=True))
+    write_notebook("demo", COUNT, EDITS.format(edits=edits))
+    assert call("reproduce") == 0
+    (job,) = plan(root=own_checkout)
+    cells = json.loads(job.output.read_text())["cells"]
+    (shown,) = [output["text"] for cell in cells for output in cell.get("outputs", ())]
+    assert shown == ["value\n", "1\n", "\n"]
+    assert not job.fresh
+    for path, text in kept.items():
+        path.write_text(text)
+    (job,) = plan(root=own_checkout)
+    assert job.fresh
+    made_of = sections.stored_record(job.output)["made_of_sha256"]
+    assert made_of == job.made_of
+    assert set(made_of) == {"core", "book", "data", "lock"}
+
+
+def test_a_module_that_was_edited_since_the_command_began_is_named(tmp_path):
+    (tmp_path / "core").mkdir()
+    for name, moment in (("core/old.py", 10), ("core/new.py", 30), ("core/new.json", 30)):
+        (tmp_path / name).write_text("")
+        os.utime(tmp_path / name, (moment, moment))
+    assert frozen.edited_since(tmp_path, 20) == Path("core/new.py")
+    assert frozen.edited_since(tmp_path, 40) is None
 
 
 def test_a_section_that_an_earlier_release_executed_is_read_as_it_stands(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import yaml
 from docutils import nodes
+from myst_nb.ext.glue.utils import PendingGlueReference
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -60,6 +61,12 @@ def check(app: Sphinx, doctree: nodes.document) -> None:
         if scheme not in SCHEMES:
             logger.info("link to %s: is made text", scheme, location=link)
             link.replace_self(nodes.inline("", "", *link.children))
+
+
+def follow_glued(app: Sphinx, doctree: nodes.document) -> None:
+    """Make a page depend on those that it takes something from (``glue`` with ``:doc:``)."""
+    for taken in doctree.findall(PendingGlueReference):
+        app.env.note_dependency(str(app.env.doc2path(taken.refdoc)))
 
 
 def add_widgets(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
@@ -107,6 +114,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     # a changed front end is a reason to write the pages again
     app.add_config_value("widget_modules", file_digest(FOLDER, ["*.js"]), "html")
     app.connect("doctree-read", check)
+    app.connect("doctree-read", follow_glued)
     app.connect("html-page-context", add_widgets)
     app.connect("build-finished", finish)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

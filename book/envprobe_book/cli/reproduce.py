@@ -50,8 +50,8 @@ def reproduce(
     With `--scheduler` every grid of more than one block is computed by a Dask cluster.
     Exit code 1 if a section failed, 2 if a name or value is not accepted.
     """
-    with _executed(sections or [], execution, cluster) as complete:
-        if not complete:
+    with _executed(sections or [], execution, cluster) as failed:
+        if failed:
             raise typer.Exit(1)
 
 
@@ -63,15 +63,17 @@ def book(
     """Execute the sections that changed, then build the book.
 
     The pages lie in book/_build/html/, of the checkout or of DIR. Nothing is done if nothing has
-    changed. Exit code 1 if a section or the build failed, 2 if a name or value is not accepted.
+    changed. Where a section failed nothing is built, and its page goes, with those that show something of it.
+    Exit code 1 if a section or the build failed, 2 if a name or value is not accepted.
     """
     from envprobe_book.reproduce import build
 
-    with _executed([], execution, cluster, out) as complete:
-        if not complete:
+    with _executed([], execution, cluster, out) as failed:
+        root = build.claim(out) if out else ROOT
+        if failed:
+            build.withdraw(failed, root)
             typer.echo("the book was not built, because a section failed", err=True)
             raise typer.Exit(1)
-        root = build.claim(out) if out else ROOT
         index = build.html_folder(root) / "index.html"
         if build.is_fresh(root):
             typer.echo(f"the book is up to date: {index}")
@@ -90,13 +92,14 @@ def book(
 @contextmanager
 def _executed(
     names: Sequence[str], how: Execution, cluster: options.Cluster, out: Path | None = None
-) -> Iterator[bool]:
-    """Refuse what no section takes, then execute into a book that is held meanwhile; yield if all went well.
+) -> Iterator[list[str]]:
+    """Refuse what no section takes, then execute into a book that is held meanwhile; yield what failed.
 
     `out` is the folder of a book beside the checkout's.
     """
     from envprobe_book.reproduce import build
     from envprobe_book.reproduce.execution import run
+    from envprobe_book.reproduce.frozen import frozen
     from envprobe_book.reproduce.sections import parse_assignments, plan
     from envprobe_core.files import folder_lock, sweep
 
@@ -106,29 +109,30 @@ def _executed(
     folder = (build.claim(out) if out else ROOT) / "book"
     folder.mkdir(exist_ok=True)
     told = f"waiting: another envprobe works in {folder}"
-    with folder_lock(folder, lambda: typer.echo(told, err=True)), options.handing_out(cluster.address()):
+    waits = folder_lock(folder, lambda: typer.echo(told, err=True))
+    with waits, options.handing_out(cluster.address()), frozen(ROOT) as text:
         sweep(folder / "executed")
         if out:
             build.stage(out)
-        planned = plan(names, given, ROOT, executed=folder / "executed" if out else None)
+        planned = plan(names, given, text, executed=folder / "executed")
         left = {job.section.name: job for job in planned if not job.fresh}
-        stale, start, errors = len(left), time.monotonic(), []
+        stale, start, errors = len(left), time.monotonic(), dict[str, str]()
         with options.progress_bar("sections") as show:
             for outcome in run(list(left.values()), how.jobs or options.CORES, seconds):
                 left.pop(outcome.name)
                 word = "FAILED" if outcome.error else "ran"
                 typer.echo(f"  {word:6}  {outcome.name}  {outcome.seconds:.1f} s")
                 if outcome.error:
-                    errors.append(outcome.error)
+                    errors[outcome.name] = outcome.error
                 if show is not None:
                     show(stale - len(left), stale, ", ".join([*left][:3]) + (" ..." if len(left) > 3 else ""))
         typer.echo(
             f"sections: {stale - len(errors)} executed, {len(planned) - stale} unchanged, "
             f"{len(errors)} failed ({time.monotonic() - start:.1f} s)"
         )
-        for error in errors:
+        for error in errors.values():
             typer.echo(f"\n{error}", err=True)
-        yield not errors
+        yield [*errors]
 
 
 def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments = None) -> None:
@@ -139,6 +143,7 @@ def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments
     """
     from envprobe_book.classroom.exercises import EXERCISES, answer_key, student_copy
     from envprobe_book.reproduce.execution import run
+    from envprobe_book.reproduce.frozen import frozen
     from envprobe_book.reproduce.sections import as_json, parse_assignments, plan
     from envprobe_core.files import refuse_existing, working_folder, write_new
 
@@ -148,11 +153,12 @@ def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments
         refuse_existing("--out", *(out / name for name in (KEY, SOLVED, STUDENTS)))
     with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
         if not job.fresh:
-            (job,) = plan([EXERCISES], given, ROOT, executed=Path(folder))
-            for outcome in run([job], 1):
-                if outcome.error:
-                    typer.echo(outcome.error, err=True)
-                    raise typer.Exit(1)
+            with frozen(ROOT) as text:
+                (job,) = plan([EXERCISES], given, text, executed=Path(folder))
+                for outcome in run([job], 1):
+                    if outcome.error:
+                        typer.echo(outcome.error, err=True)
+                        raise typer.Exit(1)
         executed = json.loads(job.output.read_text(encoding="utf-8"))
     key = answer_key(executed)
     if out is None:

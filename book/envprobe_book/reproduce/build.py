@@ -14,19 +14,23 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
-from envprobe_book.reproduce.sections import ROOT, cell_source, file_digest, stored_record
+from envprobe_book.reproduce.sections import ROOT, cell_source, stored_record
 from envprobe_core import __version__
 from envprobe_core.engine.compiled_files import EDITION
 from envprobe_core.errors import InputError
 from envprobe_core.parallel import follow
+from envprobe_core.sources import files_sha256
 
 _BOOK_FILES = ("_config.yml", "_toc.yml", "requirements.txt", "CITATION.cff")
 _MADE = ("_build", "executed")
 MADE_BY_US = ".envprobe-book"  # marks a folder that `stage` may empty
 STAMP = ".inputs-sha256"  # beside the built pages: the digests of what they were made from, and of its frame
 DOWNLOADS = "_downloads"  # tables and figures of all pages
+GLUED = re.compile(r"^:doc: +executed/([\w-]+)", re.MULTILINE)  # what a page takes from a section
 FRAME = re.compile(  # headings, terms, tables, directives, labels, what is indented or underlined, roles
     r"^(?:[#:|{%>~+=\t ]|--|```|\([^)]*\)=).*|^.*(?=\n(?:[:=]|--))|\{[^{}`]+\}`[^`]*`", re.MULTILINE
 )
@@ -67,14 +71,22 @@ def stage(out: Path) -> Path:
     return root
 
 
+def inputs(root: Path = ROOT) -> tuple[list[Path], list[Path]]:
+    """What a build reads: pages and executed sections; and all other files."""
+    found = [path for path in (root / "book").iterdir() if path.name not in _MADE]
+    pages = {path for path in found if path.suffix == ".md"} | {*root.glob("book/executed/*.ipynb")}
+    others = [root / name for name in _BOOK_FILES]
+    for path in {*found} - pages:
+        others += path.rglob("*") if path.is_dir() else [path]
+    return sorted(pages), sorted(path for path in others if path.is_file() and path.suffix != ".pyc")
+
+
 def book_digest(root: Path = ROOT, *, frame: bool = False) -> str:
     """SHA-256 of all that a build reads, or of its frame: of pages all that another page may depend on."""
-    inputs = [path for path in (root / "book").iterdir() if path.name not in _MADE]
-    pages = {path for path in inputs if path.suffix == ".md"} | {*root.glob("book/executed/*.ipynb")}
-    others = [f"book/{path.name}{'/**/*' if path.is_dir() else ''}" for path in {*inputs} - pages]
-    rest = file_digest(root, [*_BOOK_FILES, *others])
-    names = [str(page.relative_to(root)) for page in sorted(pages)]
-    told = json.dumps([(n, frame_of(root / n)) for n in names]) if frame else file_digest(root, names)
+    pages, others = inputs(root)
+    rest = files_sha256(others, root)
+    names = [page.relative_to(root).as_posix() for page in pages]
+    told = json.dumps([(n, frame_of(root / n)) for n in names]) if frame else files_sha256(pages, root)
     engine = EDITION  # pages hold it as WebAssembly
     return hashlib.sha256(f"{__version__} {engine} {rest} {told}".encode()).hexdigest()
 
@@ -102,7 +114,11 @@ def stamped(root: Path) -> list[str]:
 
 
 def build(root: Path = ROOT) -> tuple[int, str]:
-    """Build the pages, any warning an error; return Jupyter Book's exit code, and what it printed."""
+    """Build the pages, any warning an error; return Jupyter Book's exit code, and what it printed.
+
+    Where a file was written meanwhile, pages may be made of either text: the next build makes them again.
+    """
+    begun = time.time()
     digests, html = (book_digest(root), book_digest(root, frame=True)), html_folder(root)
     options = ["--toc", str(root.resolve() / "_toc.yml"), "--path-output", "book", "-W", "--keep-going", "-n"]
     if stamped(root)[1:] != [digests[1]]:
@@ -120,9 +136,23 @@ def build(root: Path = ROOT) -> tuple[int, str]:
         text=True,
         check=False,
     )
-    if result.returncode == 0:
+    edited = any(path.stat().st_mtime >= begun for paths in inputs(root) for path in paths)
+    if result.returncode == 0 and not edited and book_digest(root) == digests[0]:
         stamp.write_text("\n".join(digests), encoding="utf-8")
     return result.returncode, result.stdout
+
+
+def withdraw(sections: Iterable[str], root: Path = ROOT) -> None:
+    """Remove the pages of sections that failed, and those that show something of them.
+
+    What stood there was of other inputs. The next build writes them again.
+    """
+    (html_folder(root).parent / STAMP).unlink(missing_ok=True)
+    for name in sections:
+        pages = [page for page in inputs(root)[0] if name in GLUED.findall(page.read_text(encoding="utf-8"))]
+        for page in (root / "book" / "executed" / name, *pages):
+            built = html_folder(root) / page.relative_to(root / "book")
+            built.with_suffix(".html").unlink(missing_ok=True)
 
 
 def be_jupyter_book(parent: int) -> None:

@@ -37,6 +37,7 @@ from envprobe_book.reproduce.sections import (
     cell_tags,
     json_sha256,
 )
+from envprobe_core.engine.compiled_files import cache_folder
 from envprobe_core.errors import COMPILING, DAMAGED, LONGEST, in_one_line
 from envprobe_core.files import atomic_write, environment, working_folder
 from envprobe_core.ledger import ENVIRONMENT as LEDGER
@@ -73,7 +74,8 @@ class Kernel(AsyncKernelManager):
     def start_kernel(self, **options: Any) -> Awaitable[None]:
         """Start it, writing to the file of the thread that waits for it."""
         self.own.words.seek(self.own.words.truncate(0))
-        options["env"] = {**(options.get("env") or os.environ), LEDGER: str(self.own.ledger)}
+        own = {LEDGER: str(self.own.ledger)} | ({} if self.own.job.changed else {BOOK: "1"})
+        options["env"] = {**(options.get("env") or os.environ), **own}
         return super().start_kernel(stderr=self.own.words, **options)
 
 
@@ -96,12 +98,20 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
     """Execute sections and report each as it ends; a cell may take `cell_timeout` seconds, or any time.
 
     A section of which only text has changed keeps its outputs. What waits for a kernel is a thread: importing
-    papermill once a worker would take longer than most sections do.
+    papermill once a worker would take longer than most sections do. Kernels import the packages that lie
+    beside the notebooks, a copy (`frozen`).
     """
-    first = [job for job in jobs if not job.section.collects]
+    first, failed = [job for job in jobs if not job.section.collects], set[str]()
     if 0 < len(first) < len(jobs):  # what is collected is there before who collects it
-        yield from run(first, workers, cell_timeout)
+        for outcome in run(first, workers, cell_timeout):
+            failed |= {outcome.name} if outcome.error else set()
+            yield outcome
         jobs = [job for job in jobs if job.section.collects]
+        for job in jobs:
+            if others := sorted(failed.intersection(job.section.collects)):  # of whom there is an old result
+                told = f"{job.section.name}: it shows findings of {', '.join(others)}, which failed"
+                yield Outcome(job.section.name, 0.0, told)
+        jobs = [job for job in jobs if failed.isdisjoint(job.section.collects)]
     yield from (retell(job) for job in jobs if job.computed)
     if not (jobs := [job for job in jobs if not job.computed]):
         return
@@ -110,12 +120,12 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
 
     logging.getLogger("papermill").setLevel(logging.CRITICAL)  # outcomes tell it all
     waiting, done = deque(jobs), SimpleQueue[Outcome]()
-    plain = {} if any(job.changed for job in jobs) else {BOOK: "1"}
     with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
-        style = str(jobs[0].section.path.parent / "matplotlibrc")
+        root = jobs[0].section.path.parent.parent
+        style = str(root / "notebooks" / "matplotlibrc")
         own = dict.fromkeys(("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "TMPDIR"), folder) | {"MATPLOTLIBRC": style}
-        own[EXECUTED] = str(jobs[0].output.parent)
-        with environment(**KERNEL_ENVIRONMENT, **own, **plain):
+        own |= {EXECUTED: str(jobs[0].output.parent)} | imports_from(root)
+        with environment(**KERNEL_ENVIRONMENT, **own):
             usual, tempfile.tempdir = tempfile.tempdir, folder  # so that a kill leaves no connection files
 
             def work(words: IO[str]) -> None:
@@ -140,6 +150,18 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
             tempfile.tempdir = usual  # and not after a fault, when kernels may still be starting
 
 
+def imports_from(root: Path) -> dict[str, str | None]:
+    """The environment of processes that import the packages of a checkout, if it has them.
+
+    They find its machine code where this process keeps it, and write their modules' beside these.
+    """
+    if not (root / "envprobe_core" / "__init__.py").exists():
+        return {}
+    places = filter(None, [str(root), str(root / "book"), os.environ.get("PYTHONPATH")])
+    compiled = {} if (folder := cache_folder()) is None else {"NUMBA_CACHE_DIR": str(folder.parent)}
+    return {"PYTHONPATH": os.pathsep.join(places), "PYTHONDONTWRITEBYTECODE": None, **compiled}
+
+
 def run_one(job: Job, cell_timeout: float | None = None, *, again: bool = True) -> Outcome:
     """Execute one section, and put its result in place; a kernel that does not start is started once more."""
     if job.section.fault:
@@ -148,6 +170,7 @@ def run_one(job: Job, cell_timeout: float | None = None, *, again: bool = True) 
     import papermill
 
     start, path, begun, error = time.monotonic(), job.section.path, list[Mapping[str, Any]](), None
+    Kernel.own.job = job
     ledger = Kernel.own.ledger = Path(tempfile.gettempdir()) / f"ledger-{job.section.name}"
     ledger.unlink(missing_ok=True)  # of a kernel that did not start
     try:

@@ -34,12 +34,13 @@ from envprobe_core.sources import ROOT, files_sha256
 
 Value = bool | int | float | str
 
-SHARED = (
-    "notebooks/matplotlibrc", "requirements.txt", "data/**/*",
-    "envprobe_core/**/*.py", "envprobe_core/**/*.toml",
-    "book/envprobe_book/**/*.py", "book/envprobe_book/**/*.json",
-)  # fmt: skip
-"""What every section depends on, beside its own cells and parameters."""
+PARTS = {
+    "core": ("envprobe_core/**/*.py", "envprobe_core/**/*.toml"),
+    "book": ("book/envprobe_book/**/*.py", "book/envprobe_book/**/*.json", "notebooks/matplotlibrc"),
+    "data": ("data/**/*",),
+    "lock": ("requirements.txt",),
+}
+"""What every section depends on, beside its own cells and parameters; its result carries a digest of each."""
 METADATA_KEY = "envprobe"
 VOLATILE_METADATA = ("papermill", "execution", "ExecuteTime")
 """Cell metadata that tools write while a notebook is opened or run."""
@@ -316,6 +317,7 @@ class Job:
     values: Mapping[str, Value]  # every parameter's
     digest: str  # SHA-256 of all that the executed notebook depends on
     code_digest: str  # and of all that its outputs do: text aside
+    made_of: Mapping[str, str]  # SHA-256 of each of `PARTS`
     output: Path  # where the executed notebook belongs
     fresh: bool  # whether the notebook there has this digest already
     computed: bool  # whether its outputs are those of this code already
@@ -333,6 +335,7 @@ class Job:
             "section": self.section.name,
             "inputs_sha256": self.digest,
             "code_sha256": self.code_digest,
+            "made_of_sha256": dict(self.made_of),
             "parameters": dict(self.values),
             "defaults": {name: parameter.default for name, parameter in self.section.parameters.items()},
             "engine_version": __version__,
@@ -350,6 +353,7 @@ def plan(
     Args:
         names: sections; all of them if empty.
         given: texts from the reader, applied to every chosen section that has the parameter.
+        root: the checkout, or the copy of it that sections are executed from (`frozen`).
         executed: where results belong; by default ``book/executed/`` of the checkout.
 
     Raises:
@@ -368,7 +372,7 @@ def plan(
             where = chosen[0].name if len(chosen) == 1 else "any of these sections"
             accepted = f"accepted: {', '.join(known)}" if known else "it has none"
             raise InputError(f"unknown parameter {name!r} of {where}; {accepted}")
-    shared, jobs = file_digest(root, SHARED), []
+    shared, jobs = {part: file_digest(root, patterns) for part, patterns in PARTS.items()}, []
     for section in chosen:
         values, output = resolve(section.parameters, given), executed / section.path.name
         digest, code_digest = section_digests(section, values, shared)
@@ -377,7 +381,7 @@ def plan(
             digest, code_digest = json_sha256([digest, own]), json_sha256([code_digest, own])
         stored = stored_record(output) or {}
         fresh, computed = stored.get("inputs_sha256") == digest, stored.get("code_sha256") == code_digest
-        jobs.append(Job(section, values, digest, code_digest, output, fresh, computed))
+        jobs.append(Job(section, values, digest, code_digest, shared, output, fresh, computed))
     return jobs
 
 
@@ -387,7 +391,9 @@ def file_digest(root: Path, patterns: Iterable[str]) -> str:
     return files_sha256(sorted(path for path in found if path.suffix != ".pyc"), root)
 
 
-def section_digests(section: Section, values: Mapping[str, Value], shared: str) -> tuple[str, str]:
+def section_digests(
+    section: Section, values: Mapping[str, Value], shared: Mapping[str, str]
+) -> tuple[str, str]:
     """SHA-256 of all that a section's result depends on, Python's minor version included; and without text.
 
     Outputs, execution counts and cell ids do not enter: a notebook that was only opened and run
