@@ -176,6 +176,9 @@ def test_a_changed_sentence_builds_its_page_and_a_heading_the_whole_book(tmp_pat
     (pages / "redirects.yml").write_text("{}\n", encoding="utf-8")
     (pages / "index.md").write_text("# Book\n", encoding="utf-8")
     (pages / "second.md").write_text("# Second\n", encoding="utf-8")
+    assert book.build_front(out)
+    assert [path.stem for path in book.html_folder(out).glob("[!gs]*.html")] == ["index"]
+    assert not book.is_fresh(out)
     for title, text, built in (
         ("First", "A sentence.", {"first", "index", "second"}),
         ("First", "A sentence, mended.", {"first", "index"}),  # which lists the others

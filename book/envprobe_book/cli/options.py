@@ -11,6 +11,7 @@ import functools
 import inspect
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -194,23 +195,42 @@ def stop_at(faults: Sequence[str], one: str, where: Path) -> None:
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[..., None] | None]:
-    """Show a bar on standard error where that is a terminal: what is done, of how much, and what is left."""
+    """Show a bar on standard error where that is a terminal: what is done, of how much, and what is left.
+
+    The time left is estimated from the pace, or is what the caller says in `seconds`.
+    """
     if not sys.stderr.isatty():
         yield None
         return
+    import rich.text
     from rich import progress as bars
     from rich.console import Console
 
+    class TimeLeft(bars.TimeRemainingColumn):
+        """The time until a moment that is expected, where there is one."""
+
+        max_refresh = None  # each second counts
+
+        def render(self, task: bars.Task) -> rich.text.Text:
+            if (end := task.fields["end"]) is None:
+                return super().render(task)
+            minutes, seconds = divmod(max(0, round(end - time.monotonic())), 60)
+            return rich.text.Text(f"{minutes}:{seconds:02d}", style="progress.remaining")
+
     columns = (
         bars.TextColumn("{task.description}"), bars.BarColumn(10), bars.MofNCompleteColumn(),
-        bars.TimeElapsedColumn(), bars.TextColumn("left"), bars.TimeRemainingColumn(),
-        bars.TextColumn("{task.fields[more]}"),
+        bars.TimeElapsedColumn(), bars.TextColumn("left"), TimeLeft(), bars.TextColumn("{task.fields[more]}"),
     )  # fmt: skip
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=None, more="")
-        yield lambda done, total, left=label, more="": progress.update(
-            task, completed=done, total=total, description=left, more=more
-        )
+        task = progress.add_task(label, total=None, more="", end=None)
+
+        def show(
+            done: int, total: int, left: str = label, more: str = "", seconds: float | None = None
+        ) -> None:
+            end = None if seconds is None else time.monotonic() + seconds
+            progress.update(task, completed=done, total=total, description=left, more=more, end=end)
+
+        yield show
 
 
 def print_table(

@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,9 +66,22 @@ def book(
     changed. Where a section failed nothing is built, and its page goes, with those that show something of it.
     Exit code 1 if a section or the build failed, 2 if a name or value is not accepted.
     """
-    from envprobe_book.reproduce import build
+    from envprobe_book.reproduce import build, pace
 
-    with _executed([], execution, cluster, out) as failed:
+    waiting = set(build.front(ROOT))
+
+    def tell(name: str) -> None:
+        """Build the front page when the last section that it shows is there, if there is no page yet."""
+        if waiting != {name}:
+            waiting.discard(name)
+            return
+        waiting.clear()
+        root = build.claim(out) if out else ROOT
+        index = build.html_folder(root) / "index.html"
+        if not index.exists() and build.build_front(root):
+            typer.echo(f"the front page can be read: {index}; the other pages follow")
+
+    with _executed([], execution, cluster, out, [*waiting], tell) as failed:
         root = build.claim(out) if out else ROOT
         if failed:
             build.withdraw(failed, root)
@@ -80,31 +93,43 @@ def book(
             return
         start = time.monotonic()
         typer.echo("building the book ...")
-        code, printed = build.build(root)
+        with options.progress_bar("pages") as show:
+            if show is not None:
+                show(0, 1, seconds=pace.read_times(root / "book").get(pace.PAGES))
+            code, printed = build.build(root)
         if code:
             typer.echo(
                 f"{printed}\nthe book was not built: jupyter-book ended with exit code {code}", err=True
             )
             raise typer.Exit(1)
+        pace.note_time(root / "book", pace.PAGES, time.monotonic() - start)
         typer.echo(f"the book was built in {time.monotonic() - start:.1f} s: {index}")
 
 
 @contextmanager
 def _executed(
-    names: Sequence[str], how: Execution, cluster: options.Cluster, out: Path | None = None
+    names: Sequence[str],
+    how: Execution,
+    cluster: options.Cluster,
+    out: Path | None = None,
+    first: Sequence[str] = (),
+    tell: Callable[[str], None] = lambda name: None,
 ) -> Iterator[list[str]]:
     """Refuse what no section takes, then execute into a book that is held meanwhile; yield what failed.
 
-    `out` is the folder of a book beside the checkout's.
+    Args:
+        out: the folder of a book beside the checkout's.
+        first: sections that come before the others, of which what took longest comes first.
+        tell: is called with the name of each section that was executed.
     """
-    from envprobe_book.reproduce import build
+    from envprobe_book.reproduce import build, pace
     from envprobe_book.reproduce.execution import run
     from envprobe_book.reproduce.frozen import frozen
     from envprobe_book.reproduce.sections import parse_assignments, plan
     from envprobe_core.files import folder_lock, sweep
 
     given = parse_assignments(how.param or [])
-    seconds = options.check_positive("--cell-timeout", how.cell_timeout)
+    timeout = options.check_positive("--cell-timeout", how.cell_timeout)
     plan(names, given, ROOT)
     folder = (build.claim(out) if out else ROOT) / "book"
     folder.mkdir(exist_ok=True)
@@ -115,19 +140,31 @@ def _executed(
         if out:
             build.stage(out)
         planned = plan(names, given, text, executed=folder / "executed")
-        left = {job.section.name: job for job in planned if not job.fresh}
-        stale, start, errors = len(left), time.monotonic(), dict[str, str]()
+        times, workers = pace.read_times(folder), how.jobs or options.CORES
+        stale = [job for job in planned if not job.fresh]
+        stale.sort(key=lambda job: (job.section.name not in first, -times.get(job.section.name, 0)))
+        left, start, errors = [job.section.name for job in stale], time.monotonic(), dict[str, str]()
         with options.progress_bar("sections") as show:
-            for outcome in run(list(left.values()), how.jobs or options.CORES, seconds):
-                left.pop(outcome.name)
+
+            def move() -> None:
+                if show is not None:
+                    names = ", ".join(left[:3]) + (" ..." if len(left) > 3 else "")
+                    seconds = pace.seconds_left(left, times, workers)
+                    show(len(stale) - len(left), len(stale), names, seconds=seconds)
+
+            move()
+            for outcome in run(stale, workers, timeout):
+                left.remove(outcome.name)
                 word = "FAILED" if outcome.error else "ran"
                 typer.echo(f"  {word:6}  {outcome.name}  {outcome.seconds:.1f} s")
+                move()
                 if outcome.error:
                     errors[outcome.name] = outcome.error
-                if show is not None:
-                    show(stale - len(left), stale, ", ".join([*left][:3]) + (" ..." if len(left) > 3 else ""))
+                else:
+                    pace.note_time(folder, outcome.name, outcome.seconds)
+                    tell(outcome.name)
         typer.echo(
-            f"sections: {stale - len(errors)} executed, {len(planned) - stale} unchanged, "
+            f"sections: {len(stale) - len(errors)} executed, {len(planned) - len(stale)} unchanged, "
             f"{len(errors)} failed ({time.monotonic() - start:.1f} s)"
         )
         for error in errors.values():

@@ -120,14 +120,41 @@ def build(root: Path = ROOT) -> tuple[int, str]:
     """
     begun = time.time()
     digests, html = (book_digest(root), book_digest(root, frame=True)), html_folder(root)
-    options = ["--toc", str(root.resolve() / "_toc.yml"), "--path-output", "book", "-W", "--keep-going", "-n"]
+    options = ["-W", "--keep-going", "-n"]
     if stamped(root)[1:] != [digests[1]]:
         options.append("--all")
         shutil.rmtree(html / DOWNLOADS, ignore_errors=True)  # of tables and figures that may be gone
     (stamp := html.parent / STAMP).unlink(missing_ok=True)
+    result = _run_jupyter_book(root, root / "_toc.yml", *options)
+    edited = any(path.stat().st_mtime >= begun for paths in inputs(root) for path in paths)
+    if result.returncode == 0 and not edited and book_digest(root) == digests[0]:
+        stamp.write_text("\n".join(digests), encoding="utf-8")
+    return result.returncode, result.stdout
+
+
+def front(root: Path = ROOT) -> list[str]:
+    """The sections of which the front page shows something."""
+    return GLUED.findall((root / "book" / "index.md").read_text(encoding="utf-8"))
+
+
+def build_front(root: Path = ROOT) -> bool:
+    """Whether the front page could be built alone, with the sections that it shows: to be read meanwhile.
+
+    Its links to other pages are text until the book is built.
+    """
+    toc = html_folder(root).parent / "_toc.yml"
+    toc.parent.mkdir(exist_ok=True)
+    chapters = "".join(f"  - file: executed/{name}\n" for name in dict.fromkeys(front(root)))
+    toc.write_text(f"format: jb-book\nroot: index\n{chapters and 'chapters:'}\n{chapters}", encoding="utf-8")
+    return _run_jupyter_book(root, toc, "--all").returncode == 0
+
+
+def _run_jupyter_book(root: Path, toc: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Build the pages of a table of contents, in a process that ends with this one."""
     program = f"from {__name__} import be_jupyter_book; be_jupyter_book({os.getpid()})"
-    result = subprocess.run(
-        [sys.executable, "-P", "-c", program, "build", "book", *options],
+    command = ["build", "book", "--toc", str(toc.resolve()), "--path-output", "book", *options]
+    return subprocess.run(
+        [sys.executable, "-P", "-c", program, *command],
         cwd=root,
         env={**os.environ, "PYTHONHASHSEED": "0"},
         stdin=subprocess.DEVNULL,
@@ -136,10 +163,6 @@ def build(root: Path = ROOT) -> tuple[int, str]:
         text=True,
         check=False,
     )
-    edited = any(path.stat().st_mtime >= begun for paths in inputs(root) for path in paths)
-    if result.returncode == 0 and not edited and book_digest(root) == digests[0]:
-        stamp.write_text("\n".join(digests), encoding="utf-8")
-    return result.returncode, result.stdout
 
 
 def withdraw(sections: Iterable[str], root: Path = ROOT) -> None:
