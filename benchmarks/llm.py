@@ -20,8 +20,9 @@ from typing import Any
 
 from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.llm.calls import read_prices
-from envprobe_core.llm.client import PLACEHOLDER, Counts, Limits, Secret, Service
+from envprobe_core.llm.client import Counts, Limits, Service
 from envprobe_core.llm.running import run_into
+from envprobe_core.llm.secret import PLACEHOLDER, Secret
 from envprobe_core.llm.store import AnswerStore
 from envprobe_core.runs.folder import open_run
 from envprobe_core.runs.manifest import RunInputs, read_manifest

@@ -15,6 +15,7 @@ import pandas as pd
 
 from envprobe_core.conditions import Names, names
 from envprobe_core.errors import InputError, look_up, require
+from envprobe_core.measures import is_played
 from envprobe_core.naming import Titles, find_name
 from envprobe_core.policies import NAMES
 from envprobe_core.statistics import RESAMPLES, clustered_rate, mean_intervals, wilson
@@ -33,6 +34,8 @@ MEASURE = re.compile(r"([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?")
 _SHARES = r"(accuracy|success|zero|placebo)(_[a-z_]+)?"
 SHARE = re.compile(rf"{_SHARES}(-{_SHARES})?|[a-z_]+[/<>].+")  # measures that are told in points
 MARKS = ("invalid_share", "loose_share")  # of a frame, where a language model answered
+JOINED = " + "  # between the names of several models that answered one condition
+WHO = "answered_by"  # a frame's column: which models did, by the names that their server calls them
 GAIN = ("gain", "gain_low", "gain_high", "gain_low_adjusted", "gain_high_adjusted", "p", "p_adjusted")
 MEAN = {"mean": "", "low": "_low", "high": "_high", "n": "_n"}
 
@@ -221,6 +224,22 @@ def _meant(given: str, titles: Titles) -> str:
     return given
 
 
+def _played(frame: pd.DataFrame) -> pd.DataFrame:
+    """The episodes of a frame, without those of which no belief update of a model could be read."""
+    return frame[is_played(frame["invalid_share"])] if "invalid_share" in frame else frame
+
+
+def _refuse_several_models(frame: pd.DataFrame, by: Sequence[str]) -> None:
+    """Refuse episodes to compare of which more than one model answered a group."""
+    said = frame[frame[WHO].notna()]
+    for _, own in said.groupby(list(by), sort=False) if by else [((), said)]:
+        if len(who := list(dict.fromkeys(own[WHO]))) > 1 or any(JOINED in names for names in who):
+            by_policy = ((name, dict.fromkeys(part[WHO])) for name, part in own.groupby("policy"))
+            held = "; ".join(f"{name}: {', '.join(models)}" for name, models in by_policy)
+            accepted = "one model is accepted; across_models=True compares them all the same"
+            raise InputError(f"several models answered ({held}); {accepted}")
+
+
 def compare(
     frame: pd.DataFrame,
     arm: str,
@@ -231,6 +250,7 @@ def compare(
     strata: Mapping[str, tuple[str, ...]] = STRATA,
     family: int = 1,
     resamples: int = RESAMPLES,
+    across_models: bool = False,
 ) -> pd.DataFrame:
     """Estimate the mean difference of two policies over pairs of episodes with the same world and seed.
 
@@ -243,6 +263,8 @@ def compare(
         by: columns; each combination of their values is compared by itself.
         strata: names and the worlds that each pools.
         family: comparisons that the adjusted interval and p allow for.
+        across_models: whether episodes that several language models answered may be compared; their server
+            says which (`answered_by`), as when a proxy falls back on another.
 
     Returns:
         One row a combination and stratum: `by`, `stratum arm reference`; `gain` with its 95% interval
@@ -254,7 +276,7 @@ def compare(
 
     Raises:
         InputError: for a policy or column that the frame does not have, an episode that occurs twice, a gap
-            in a column, and `policy` in `by`.
+            in a column, `policy` in `by`, and several models that answered.
 
     >>> from envprobe_core import run
     >>> frame = run("tooldag", "simple periodic", protocols="paper", seeds="0:40")
@@ -278,8 +300,10 @@ def compare(
         for world in worlds:
             look_up("world", world, MODULES)
     scale = 100.0 if SHARE.fullmatch(measure) else 1.0
-    rows, marks = [], [name for name in MARKS if name in frame]
+    rows, marks, frame = [], [name for name in MARKS if name in frame], _played(frame)
     own = frame.loc[frame["policy"].isin((arm, reference)), read]
+    if WHO in frame and not across_models:
+        _refuse_several_models(frame.loc[own.index], by)
     for key, episodes in PairedEpisodes.of(own, by):
         if len(regimes := list(dict.fromkeys(regime for regime, _, _ in episodes.conditions))) > 1:
             held = ", ".join(regimes)
@@ -330,7 +354,7 @@ def summarize(
         strata are given), `measure mean low high n`. NaN ends where some world has a single episode. Of
         measures with names one row a group and stratum, with four columns a name: `x x_low x_high x_n`.
         Of a frame that says so, also `invalid_share` and `loose_share`, as in `compare`: means of the
-        episodes of the group and stratum.
+        episodes of the group and stratum. One of which no belief update could be read is no episode.
 
     Raises:
         InputError: for a column that the frame does not have.
@@ -345,7 +369,7 @@ def summarize(
     require(frame, ["world", "seed", *by, *columns_read(texts)])
     for one in chain.from_iterable((strata or {}).values()):
         look_up("world", one, MODULES)
-    frame = frame.reset_index(drop=True)
+    frame = _played(frame).reset_index(drop=True)
     try:
         tables = [
             measured(text, lambda name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan))

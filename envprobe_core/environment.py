@@ -20,7 +20,7 @@ from envprobe_core.conditions import Condition, check_seed, is_whole, make_condi
 from envprobe_core.engine.batch import EpisodeBatch, Trajectory, schedules_of
 from envprobe_core.engine.kernel import RECORD, SENSE
 from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
-from envprobe_core.errors import InputError
+from envprobe_core.errors import LONGEST, InputError
 from envprobe_core.policies.custom import View, view_of
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.worlds import World
@@ -227,6 +227,8 @@ class Environment:
 
     def _write(self, belief: Belief) -> None:
         """Take over an agent's belief table, once it is checked: the truth must be comparable with it."""
+        if not isinstance(belief, Belief):
+            raise InputError(f"belief: update returned {str(belief)[:LONGEST]!r}; accepted is a Belief")
         block, n = self.episodes.block, self.fields
         highest: tuple[Any, ...] = (self.world.domain[:n] - 1, STALENESS_LIMIT, CERTAIN)
         lowest = (UNKNOWN, 0, 0)

@@ -22,6 +22,17 @@ CONFIDENT = 70  # percent, Table "p_cw estimator audit"
 REPORTING = ("simple", "oracle")  # the conditions in which the public code compares reports with gold
 
 
+def is_played(invalid_share: Floats) -> Mask:
+    """Whether an episode is one, [row]: a model none of whose belief updates could be read has played none.
+
+    It waited to the end, on the beliefs it was given: where these were the truth, it would look perfect.
+
+    >>> is_played(np.array([0.0, 0.95, 1.0])).tolist()
+    [True, True, False]
+    """
+    return invalid_share < 1.0
+
+
 # tracks and probes
 
 

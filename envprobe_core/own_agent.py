@@ -28,11 +28,12 @@ from envprobe_core.conditions import (
 )
 from envprobe_core.engine.batch import Columns, Trajectory
 from envprobe_core.environment import Agent, Environment, NamedPolicy
-from envprobe_core.errors import InputError
+from envprobe_core.errors import LONGEST, InputError
 from envprobe_core.experiment import episode_frame, run_conditions
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.worlds import WORLDS
 
+METHODS = ("update", "propose")
 MakeAgent = Callable[[Environment], Agent]
 
 
@@ -78,6 +79,8 @@ def run_agent(
     Raises:
         InputError: for an unknown name, or what an agent returns that is no belief or no action.
     """
+    if not callable(make_agent):
+        raise InputError(f"make_agent {str(make_agent)[:LONGEST]!r}: accepted is a class, or a function")
     called = name or getattr(make_agent, "__name__", type(make_agent).__name__)
     if called in PROFILES:
         raise InputError(f"agent name {called!r} is that of a profile; taken: {', '.join(PROFILES)}")
@@ -109,4 +112,9 @@ def play_own(make_agent: MakeAgent, condition: Condition, seed: int) -> Trajecto
         original = play_own(make_agent, replace(condition, policy=POLICIES[condition.policy.replays]), seed)
         schedule = original.probe[0].astype(np.int64)
     environment = Environment(condition, schedule=schedule)
-    return play_episode(environment, make_agent(environment), NamedPolicy(environment), seed)
+    agent = make_agent(environment)
+    if missing := [name for name in METHODS if not callable(getattr(agent, name, None))]:
+        raise InputError(
+            f"agent {str(agent)[:LONGEST]!r} has no method {missing[0]}; needed: {', '.join(METHODS)}"
+        )
+    return play_episode(environment, agent, NamedPolicy(environment), seed)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import gzip
 import hashlib
 import json
 import math
@@ -25,7 +26,7 @@ from urllib.request import urlopen
 from aiohttp import web
 
 from envprobe_core.errors import InputError
-from envprobe_core.llm.calls import written
+from envprobe_core.llm.calls import LARGEST_RESPONSE, written
 from envprobe_core.llm.prompts import DEMAND
 from envprobe_core.llm.running import FINGERPRINT
 from scripted import answer, rough_tokens
@@ -76,18 +77,33 @@ PAGES = {  # faults that are a whole body of another kind
     "moved": {"status": 308, "headers": {"Location": "?moved"}},
     "redirect": {"status": 308, "headers": {"Location": "http://elsewhere.test/v1/chat/completions"}},
     "html": PAGE,
+    "packed": {"body": gzip.compress(bytes(LARGEST_RESPONSE + 1)), "headers": {"Content-Encoding": "gzip"}},
+    "error-in-choice": {
+        "text": '{"choices":[{"message":{"content":"{\\"set\\":"},"finish_reason":"error",'
+        '"error":{"code":502,"message":"The provider went away"}}]}',
+        "content_type": "application/json",
+    },
+    "429-in-200": {
+        "text": '{"error":{"code":429,"message":"Slow down"},"choices":[]}',
+        "content_type": "application/json",
+    },
+    "401-in-200": {
+        "text": '{"error":{"code":"401","message":"No such user"}}',
+        "content_type": "application/json",
+    },
     "half": {"text": '{"id": "half", "choices": [{', "content_type": "application/json"},
 }
 BROKEN = ("stall", "drip", "cut")  # no answer at all; one that never ends; a body that ends too early
+HUGE = ("packed", "endless")  # more than is read of a response
 # faults that no repetition mends, and those that the same request may not meet again
-LASTING = ("redirect", "rate-limit-hour", "key-refused", "forbidden", "not-found", "quota")
-PASSING = tuple(name for name in (*ERRORS, *PAGES, *BROKEN) if name not in (*LASTING, "moved"))
+LASTING = ("401-in-200", "redirect", "rate-limit-hour", "key-refused", "forbidden", "not-found", "quota")
+PASSING = tuple(name for name in (*ERRORS, *PAGES, *BROKEN) if name not in (*LASTING, *HUGE, "moved"))
 CONTENT = {  # faults of an answer's text, for which the agent asks again
     "prose": "I believe that tool 3 is loaded now.",
     "off-schema": '{"beliefs":[{"tool":3,"loaded":true}],"confidence":37}',
     "echo-in-answer": '{"act":"say({key})"}',
 }
-FAULTS = {"mixed": (*PASSING, *CONTENT)} | {name: (name,) for name in (*PASSING, *CONTENT, *LASTING)}
+FAULTS = {"mixed": (*PASSING, *CONTENT)} | {name: (name,) for name in (*PASSING, *CONTENT, *LASTING, *HUGE)}
 
 
 class ScriptedServer:
@@ -153,7 +169,7 @@ class ScriptedServer:
                 return error(*REFUSALS[name])
         number = self.of_model[asked["model"]]
         self.of_model[asked["model"]] += 1
-        if number < len(habit.first) or {*habit.first} & {*LASTING, "drip"}:
+        if number < len(habit.first) or {*habit.first} & {*LASTING, *HUGE, "drip"}:
             fault = habit.first[min(number, len(habit.first) - 1)]
         if habit.first == ("moved",):
             fault = None if request.query_string == "moved" else "moved"
@@ -168,14 +184,14 @@ class ScriptedServer:
             headers |= {"Date": email.utils.formatdate(here, usegmt=True)}
             usage = {"prompt_tokens": 1000, "completion_tokens": 100} if fault == "paid-error" else None
             return error(status, words.format(key=key), code, headers, usage)
-        if fault in BROKEN:
+        if fault in BROKEN or fault == "endless":
             return await break_off(request, completion(asked, "{}"), fault)
         try:
             text = CONTENT[fault].replace("{key}", key) if fault else answer(self._read(asked))
         except InputError as why:  # as of prompts that have no table
             return error(400, f"the scripted agent cannot answer: {why}", "invalid_request_error")
         self.answered += 1
-        if not habit.every or (number + 1) % habit.every == 0:
+        if number >= habit.after and (not habit.every or (number + 1) % habit.every == 0):
             return sent(completion(asked, text, habit.message(text), dict(habit.more)), habit.streams)
         return web.json_response(completion(asked, text))
 
@@ -184,6 +200,13 @@ async def break_off(request, content, fault):
     """Send nothing, or the beginning of an answer, byte by byte or at once, and never its end."""
     if fault == "stall":
         await asyncio.sleep(LONG)
+    if fault == "endless":
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        with suppress(ConnectionError):  # until the client has had enough
+            while True:
+                await response.write(b" " * 2**18)
+        return response
     body = json.dumps(content).encode()
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     response.content_length = len(body)

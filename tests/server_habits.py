@@ -58,6 +58,7 @@ class Habit:
     more: tuple[tuple[str, Any], ...] = ()  # parts of the completion that are other ones
     streams: bool = False  # whether it sends streams though none are asked for
     every: int = 0  # only each so manyth answer is bad; 0 for all
+    after: int = 0  # so many answers are as asked for, and those behind are bad
 
 
 FENCE = "```json\n{}\n```"
@@ -89,6 +90,8 @@ HABITS = {
         LOOSE, message=changed(lambda said: rows(said, "\n;\t ".join) | {"act": f"{said['act']}\n"})
     ),
     "object-within": Habit(LOOSE, message=changed(lambda said: {"update": said})),
+    "a-text-of-json": Habit(LOOSE, message=lambda text: message(json.dumps(text))),
+    "the-same-twice": Habit(LOOSE, message=lambda text: message(f"{text}\n\nThat is:\n{text}")),
     "byte-order-mark": Habit(LOOSE, message=lambda text: message(f"\ufeff{text}")),
     # answers as they are asked for, in unusual dress
     "blank-behind-action": Habit(message=changed(lambda said: said | {"act": f"{said['act']} "})),
@@ -117,6 +120,8 @@ HABITS = {
     "loads": Habit(first=("loading", "loading", "loading")),
     "wrong-clock": Habit(first=("rate-limit-wrong-clock",)),
     "error-in-200": Habit(first=("error-in-200",)),
+    "error-in-choice": Habit(first=("error-in-choice", "error-in-choice")),
+    "error-with-code-in-200": Habit(first=("429-in-200",)),
     "page-in-200": Habit(first=("html",)),
     "half-a-body": Habit(first=("half",)),
     "cut-off": Habit(first=("cut",)),
@@ -135,7 +140,7 @@ HABITS = {
     "nothing": Habit(UNREADABLE, says="the answer is empty", message=lambda text: message("")),
     "two-answers": Habit(
         UNREADABLE, says="holds 2 objects that could be meant",
-        message=lambda text: message(f"{text} or {text}"),
+        message=lambda text: message(f"{text} or {json.dumps(json.loads(text) | {'fade': 77})}"),
     ),
     "cut-answer": Habit(
         UNREADABLE, says="(it was cut at the limit of tokens)", message=lambda text: message(text[:9]),
@@ -163,7 +168,14 @@ HABITS = {
     "no-quota": Habit(STOPPED, says="no-quota (HTTP 429", first=("quota",)),
     "no-such-model": Habit(STOPPED, says="--model names nothing there", first=("not-found",)),
     "asks-for-an-hour": Habit(STOPPED, says="it asks to wait 3600 s", first=("rate-limit-hour",)),
+    "endless": Habit(STOPPED, says="too-large (more than 16,777,216 bytes)", first=("endless",)),
+    "packed": Habit(STOPPED, says="too-large (more than 16,777,216 bytes)", first=("packed",)),
+    "error-with-lasting-code": Habit(
+        STOPPED, says="key-refused (HTTP 200 with error 401", first=("401-in-200",)
+    ),
     "drips": Habit(STOPPED, says="timeout (no whole answer within", first=("drip",)),
     # now and then
     "refuses-now-and-then": Habit(UNREADABLE, message=beside(refusal="I cannot help."), every=5),
+    "turns-to-prose": Habit(UNREADABLE, message=lambda text: message("It is 3."), after=21),
+    "falls-back": Habit(UNREADABLE, more=(("model", "llama-3-8b"),), after=14),
 }  # fmt: skip

@@ -118,6 +118,8 @@ LOOSE = {  # answers in which exactly one object means the good update
     "rows as lists": changed(set=ROWS_AS_LIST, why=[[0, 2, 1, 1]]),
     "white space": changed(set="\n 0:1,0,95 ;\t14:?,3,0\n", act=" call(1)\n"),
     "an object within": json.dumps({"update": GOOD}),
+    "the same twice": f"```\n{changed()}\n```\n{changed(note=1)}",
+    "a text of JSON": json.dumps(changed()),
     "text within": json.dumps({"name": "update", "arguments": changed()}),
 }
 
@@ -132,7 +134,8 @@ def test_one_object_that_means_an_update_is_taken_and_counted_as_loosely_read(ha
 
 UNREADABLE = {
     f"{changed()} or {changed(fade=9)}": "the answer holds 2 objects that could be meant",
-    f"```\n{changed()}\n```\n```\n{changed()}\n```": "the answer holds 2 objects",
+    f"{changed()} {changed()} {changed(risk=0)}": "the answer holds 2 objects",
+    json.dumps(f"{changed()} or {changed(fade=9)}"): "the answer holds 2 objects",
     f"<think>{changed()}": "nothing follows the thoughts",
     f"<think>{changed()}</think>": "nothing follows the thoughts",
     f"so: {changed(fade=1.5)}": "is not one whole JSON object",

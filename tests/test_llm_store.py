@@ -14,7 +14,17 @@ from pathlib import Path
 import pytest
 
 from envprobe_core.errors import InputError
-from envprobe_core.llm.calls import Fault, Price, Raw, RunStoppedError, Tokens, question, total_cost
+from envprobe_core.llm.calls import (
+    LARGEST_RESPONSE,
+    TOO_LARGE,
+    Fault,
+    Price,
+    Raw,
+    RunStoppedError,
+    Tokens,
+    question,
+    total_cost,
+)
 from envprobe_core.llm.store import MACHINE, VERSION, AnswerStore, check_store, cost_of_conditions, read_stats
 
 BODY = b'{"choices":[{"message":{"content":"text %d"}}],"usage":{"prompt_tokens":7,"completion_tokens":2}}'
@@ -243,8 +253,34 @@ def test_damage_within_is_named_where_it_is_met(path):
             "UPDATE calls SET question = x'789c03' WHERE id = 3",
             "UPDATE calls SET status = NULL, kind = NULL, response = NULL WHERE id = 4",
         )
-        with pytest.raises(RunStoppedError, match="call 2 cannot be read"):
-            text_of(store, 1)
+        with (
+            closing(AnswerStore(path, writable=False)) as reader,
+            pytest.raises(RunStoppedError, match="call 2 cannot be read"),
+        ):
+            text_of(reader, 1)
         assert text_of(store, 2) == "text 2"
     named = [fault.split(":")[0] for fault in check_store(path)]
     assert named == ["call 1", "call 2", "call 3", "call 4", "tokens"]
+
+
+def test_an_answer_that_cannot_be_read_is_set_aside_and_asked_for_again(path):
+    change(path, "UPDATE calls SET response = x'00112233' WHERE id = 2")
+    with closing(AnswerStore(path)) as store:
+        assert text_of(store, 1) is None
+        add(store, 1)
+        assert (text_of(store, 1), store.set_aside) == ("text 1", [2])
+    assert not list(check_store(path))
+    assert read_stats(path, {})["attempts"] == {"answer": 3, "damaged": 1}
+
+
+@pytest.mark.parametrize("size", [LARGEST_RESPONSE, LARGEST_RESPONSE + 1])
+def test_the_store_takes_what_it_gives_back_and_nothing_larger(size, path):
+    body = BODY % 9
+    with closing(AnswerStore(path)) as store:
+        call = begin(store, 9)
+        done(store, store.settle, call, Raw(200, "application/json", body + b" " * (size - len(body))))
+        assert text_of(store, 9) == (None if size > LARGEST_RESPONSE else "text 9")
+        add(store, 9)
+        assert text_of(store, 9) == "text 9"
+    assert read_stats(path, {})["attempts"].get(TOO_LARGE, 0) == (size > LARGEST_RESPONSE)
+    assert not list(check_store(path))

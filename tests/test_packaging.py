@@ -22,6 +22,7 @@ EXTRAS = {
     "envprobe_core": [],
     "envprobe_core/cluster.py": ["dask"],
     "envprobe_core/llm": ["llm", "local"],
+    "envprobe_core/llm/inspect_calls.py": ["inspect"],
     "envprobe_core/llm/inspect_task.py": ["inspect"],
     "envprobe_core/gym_env.py": ["gym"],
     "book/envprobe_book": BOOK,

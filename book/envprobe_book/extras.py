@@ -13,6 +13,7 @@ EXTRAS = {
     "llm": ("openai", "aiohttp", "httpx2"),
     "local": ("xllamacpp", "platformdirs"),
     "dask": ("distributed",),
+    "inspect": ("inspect_ai",),
 }  # fmt: skip
 """Modules of each extra that is installed: one of them missing means that it is not."""
 NEEDS = {
@@ -20,8 +21,8 @@ NEEDS = {
     "lab": ("notebooks",), "estimate": ("llm",), "doctor": ("llm",), "model": ("local",), "store": ("llm",),
 }  # fmt: skip
 """Extras of the commands that are no use without."""
-AGENTS = {"openai": ("llm",), "local": ("llm", "local")}
-"""Extras of what `--agent` names."""
+AGENTS = {"openai": ("llm",), "local": ("llm", "local"), "inspect": ("llm", "inspect")}
+"""Extras of what `--agent` names, up to a colon."""
 
 
 def is_there(module: str) -> bool:
@@ -70,7 +71,7 @@ def check_command(arguments: Sequence[str]) -> None:
         option, _, value = here.partition("=")
         if command == "run" and option == "--agent":
             named = f"--agent {value or following}"
-            wanted += [(named, extra) for extra in AGENTS.get(value or following, ())]
+            wanted += [(named, extra) for extra in AGENTS.get((value or following).partition(":")[0], ())]
         if command == "run" and option == "--replay":
             wanted.append((option, "llm"))
         if option in ("--scheduler", "--scheduler-file"):

@@ -19,6 +19,7 @@ answers differ, and so do its episodes: an estimate is no bound. `--max-cost` is
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -50,6 +51,7 @@ from envprobe_core.llm.calls import (
 )
 from envprobe_core.llm.prompts import NONE_YET, NOTHING, SEEN, Case, Prompts, SituationWriter, plain_prompts
 from envprobe_core.llm.served import fault_in_words, read_served
+from envprobe_core.measures import is_played
 from envprobe_core.policies import POLICIES
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds import World, make_world
@@ -58,12 +60,16 @@ from envprobe_core.worlds.base import Ints
 JUDGED = "judge"  # the policy whose decisions a second model makes
 COUNTS = (
     "calls", "reasks", "updates", "invalid_updates", "loose_updates", "verdicts", "invalid_verdicts",
-    "loose_verdicts", "prompt_tokens", "completion_tokens",
+    "loose_verdicts", "prompt_tokens", "completion_tokens", "uncounted",
 )  # fmt: skip
 """What is counted of an episode: answers taken, stored or fresh, re-asks and verdicts among them; re-asks;
 belief updates, re-asks aside; those that stayed unusable; those that were read loosely (see `served`);
-verdicts likewise; tokens as far as the server counted them."""
-Tally = list[dict[str, Any]]  # COUNTS, and the `fingerprints` of what answered, [row]
+verdicts likewise; tokens as far as the server counted them, and answers of which it counted none."""
+WHO = ("answered_by", "judged_by")
+"""Of an episode: how many answers each model gave, by the name that the server calls it, of updates and of
+verdicts."""
+NOT_SAID = "not said"  # the name of a model where its server does not say which one answered
+Tally = list[dict[str, Any]]  # COUNTS, WHO, and the `fingerprints` of what answered, [row]
 Result = TypeVar("Result")
 
 
@@ -106,7 +112,9 @@ class LanguageModelAgent:
         """Take episodes that have just begun, of which it reads what the simulated agent may; who answers."""
         self._readings = readings or Readings()
         condition, rows = episodes.condition, len(episodes.seeds)
-        self.tally: Tally = [dict.fromkeys(COUNTS, 0) | {"fingerprints": []} for _ in range(rows)]
+        self.tally: Tally = [
+            dict.fromkeys(COUNTS, 0) | {"fingerprints": []} | {name: {} for name in WHO} for _ in range(rows)
+        ]
         self._world = make_world(condition.world, condition.regime, condition.protocol)
         self._episodes, self._ask, self._model = episodes, ask, model
         self._prompts = prompts or prompts_of(condition, model.prompt_version)
@@ -181,6 +189,9 @@ class LanguageModelAgent:
             tally["calls"] += 1
             tally["reasks"] += attempt > 0
             tally["fingerprints"] = sorted({answer.fingerprint, *tally["fingerprints"]} - {""})
+            who, served = tally[WHO[isinstance(asked, Case)]], answer.served or NOT_SAID
+            who[served] = who.get(served, 0) + 1
+            tally["uncounted"] += answer.used is None
             if answer.used is not None:
                 tally["prompt_tokens"] += answer.used.prompt
                 tally["completion_tokens"] += answer.used.completion
@@ -251,6 +262,22 @@ async def run_model(
     whole, tally = Trajectory.joined(list(trajectories)), list(chain.from_iterable(tallies))
     columns = condition.named(seeds, whole.measures) | shares(tally)
     return Asked(whole, columns, tally, used)
+
+
+def who_answered(condition: Condition, tally: Tally) -> dict[str, Any]:
+    """What a manifest states of a condition's answers: how many each model gave, and the `fingerprints`.
+
+    `unread` counts the episodes that are none, since no belief update of theirs could be read.
+    """
+    found: dict[str, Any] = {name: condition.key[name] for name in ("world", "policy", "protocol")}
+    for who in WHO:
+        counts = Counter[str]()
+        for one in tally:
+            counts.update(one[who])
+        found |= {who: dict(sorted(counts.items()))} if counts else {}
+    prints = sorted({text for one in tally for text in one["fingerprints"]})
+    played = is_played(shares(tally)["invalid_share"])
+    return found | {"fingerprints": prints, "unread": int((~played).sum())}
 
 
 def shares(tally: Tally) -> Columns:

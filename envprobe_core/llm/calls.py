@@ -22,6 +22,7 @@ from envprobe_core.sources import DATA
 
 ChatRequest = dict[str, Any]
 OPENAI_URL = "https://api.openai.com/v1"
+INSPECT = "inspect"  # who answers, where Inspect asks its provider
 LOCAL, LOCAL_HOSTS = "local", ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 
 
@@ -169,6 +170,11 @@ def provider_label(base_url: str | None) -> str:
 # ---------------------------------------------------------------- what came back
 
 LONGEST_DETAIL = 160
+LONGEST_SERVED = 120  # characters of a name that a server gives
+LARGEST_RESPONSE = 2**24
+"""Bytes of a response, unpacked, that are read: off the network, into the store and out of it. The events of
+a stream take some 300 bytes a token, so that 50,000 tokens fit; as one text, millions do."""
+TOO_LARGE = "too-large"  # a response beyond that, which is not kept
 FILTERED = "content_filter"  # why an answer ended, where its server kept it back
 ELSEWHERE = ("refusal", "tool_calls", "function_call", "reasoning_content", "reasoning")
 """Parts of a message that may hold the answer, or say why there is none, where it has no content."""
@@ -191,6 +197,7 @@ REFUSED_PARTS = {
 }  # fmt: skip
 """Parts of a request that some servers refuse, and the words that say so, in the order in which they are
 looked for."""
+IN_200 = "error-in-200"  # an error that came as an answer, with no status of its own
 NO_SCHEMA, NO_OBJECT, STREAMED, MOVED = "no-json-schema", "no-json-object", "streamed", "moved"
 RUNGS = {
     "no-max-tokens": "with max_completion_tokens in place of max_tokens",
@@ -226,6 +233,7 @@ class Answer(NamedTuple):
     # why it ended, as `stop`, or `length` where it was cut; empty where the server did not say
     finish: str = ""
     key: str = ""  # of its question, in hexadecimal; empty where there is no store
+    served: str = ""  # the model that answered, as the server calls it; empty where it did not say
 
 
 Ask = Callable[[ChatRequest, str, str], Awaitable[Answer]]
@@ -290,32 +298,38 @@ def in_words(rungs: Collection[str]) -> list[str]:
     return [RUNGS[name] for name in rungs if passed.get(name) not in rungs]
 
 
+def read_content(raw: Raw) -> Any:
+    """The JSON value that a response holds, put together where it is a stream; None where there is none."""
+    streamed = "event-stream" in raw.kind or raw.body.lstrip()[:5] == b"data:"
+    # the last takes lone surrogates too
+    for read in (_streamed,) if streamed else (orjson.loads, json.loads):
+        try:
+            return read(raw.body)
+        except (ValueError, RecursionError, AttributeError, TypeError):
+            pass
+    return None
+
+
 def read_response(raw: Raw) -> Answer | Fault:
     """Read a response; whatever it is, nothing is raised.
 
     Whether the text of an answer is a belief update is the agent's to say.
     """
-    content, streamed = None, "event-stream" in raw.kind or raw.body.lstrip()[:5] == b"data:"
-    # the last takes lone surrogates too
-    for read in (_streamed,) if streamed else (orjson.loads, json.loads):
-        try:
-            content = read(raw.body)
-            break
-        except (ValueError, RecursionError, AttributeError, TypeError):
-            pass
-    status, used = raw.status, _tokens(content)
-    error = content.get("error") if isinstance(content, dict) else None
+    content, status = read_content(raw), raw.status
+    used, error = _tokens(content), _error_in(content)
     match content:
         case {"choices": [{"message": {**message}, **choice}, *_]} if status // 100 == 2 and not error:
-            said = content.get("system_fingerprint"), choice.get("finish_reason")
-            fingerprint, finish = (part if isinstance(part, str) else "" for part in said)
-            return Answer(_text(message, finish), used, fingerprint, finish)
+            said = (content.get("system_fingerprint"), choice.get("finish_reason"), content.get("model"))
+            fingerprint, finish, served = map(_name, said)
+            return Answer(_text(message, finish), used, fingerprint, finish, served=served)
     code, whole = _code_and_words(error, raw.body)
     words = whole if len(whole) <= LONGEST_DETAIL else f"{whole[: LONGEST_DETAIL - 3]}..."
-    if status // 100 == 2:
+    inside = status // 100 == 2
+    if inside and not (number := _status_in(error)):
         html = "html" in raw.kind or raw.body.lstrip()[:1] == b"<"
-        name = "error-in-200" if error else "html" if html and content is None else "malformed"
+        name = IN_200 if error else "html" if html and content is None else "malformed"
         return Fault(name, words, bool(error) and code in QUOTA + KEY_CODES, used, raw.wait)
+    status = number if inside else status
     name, final, said = "refused", True, whole.lower()
     parts = [part for part, (_, named) in REFUSED_PARTS.items() if any(word in said for word in named)]
     if status in (400, 422, 500, 501) and parts:
@@ -330,10 +344,42 @@ def read_response(raw: Raw) -> Answer | Fault:
         name = "not-found"
     elif status in (408, 409, 425, 429) or status >= 500:
         name, final = "rate-limit" if status == 429 else "busy" if status < 500 else "server-error", False
-    detail = f"HTTP {status}{': ' if words else ''}{words}"
+    detail = f"HTTP {f'{raw.status} with error ' if inside else ''}{status}{': ' if words else ''}{words}"
     if status == 404:
         detail += "; --base-url, which mostly ends in /v1, or --model names nothing there"
-    return Fault(name, detail, final, NO_TOKENS if used is None and status < 500 else used, raw.wait)
+    free = used is None and status < 500 and not inside  # an answer that broke off may have been charged for
+    return Fault(name, detail, final, NO_TOKENS if free else used, raw.wait)
+
+
+def _name(said: Any) -> str:
+    """A name that a server gives, as far as it can be shown; nothing where it gives none."""
+    return "".join(filter(str.isprintable, said[:LONGEST_SERVED])) if isinstance(said, str) else ""
+
+
+def _error_in(content: Any) -> Any:
+    """What a response says went wrong: beside its choices, or in the first of them; None where nothing did.
+
+    >>> _error_in({"choices": [{"finish_reason": "error", "error": {"code": 502, "message": "gone"}}]})
+    {'code': 502, 'message': 'gone'}
+    """
+    match content:
+        case {"error": error} if error:
+            return error
+        case {"choices": [{"error": error}, *_]} if error:
+            return error
+        case {"choices": [{"finish_reason": "error"}, *_]}:
+            return "the answer ended with an error"
+    return None
+
+
+def _status_in(error: Any) -> int:
+    """The HTTP status that an error's code is, as a number or as text; 0 where it is none.
+
+    >>> _status_in({"code": "429"}), _status_in({"code": "overloaded"})
+    (429, 0)
+    """
+    code = error.get("code") if isinstance(error, dict) else None
+    return int(str(code)) if re.fullmatch("[45][0-9]{2}", str(code), re.ASCII) else 0
 
 
 def _text(message: dict[str, Any], finish: str) -> str:
@@ -352,7 +398,7 @@ def _streamed(body: bytes) -> Any:
     """Put together a response that a server sent as a stream, though none was asked for."""
     whole: dict[str, Any] = {}
     message: dict[str, str] = {}
-    finish = None
+    ended: dict[str, Any] = {"finish_reason": None}
     for line in body.splitlines():
         name, _, data = line.partition(b":")
         if name != b"data" or data.strip() == b"[DONE]":
@@ -364,12 +410,12 @@ def _streamed(body: bytes) -> Any:
                 for part, value in delta.items():
                     if isinstance(value, str) and part != "role":
                         message[part] = message.get(part, "") + value
-                finish = choice.get("finish_reason") or finish
+                ended |= {name: choice[name] for name in ("finish_reason", "error") if choice.get(name)}
         whole |= {name: value for name, value in piece.items() if value is not None}
     text = message.pop("content", "")
     if "choices" not in whole:
         return whole
-    return whole | {"choices": [{"message": {"content": text} | message, "finish_reason": finish}]}
+    return whole | {"choices": [{"message": {"content": text} | message} | ended]}
 
 
 def _code_and_words(error: Any, body: bytes) -> tuple[str, str]:

@@ -12,10 +12,8 @@ plain `Fault`, so that no request object (its headers hold the key) goes further
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import logging
-import os
 import random
 import socket
 import time
@@ -27,9 +25,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urljoin, urlsplit
-
-from pydantic import SecretStr
+from urllib.parse import urljoin, urlsplit
 
 from envprobe_core.agents.model import ModelAgent
 from envprobe_core.errors import InputError, counted
@@ -37,6 +33,7 @@ from envprobe_core.llm import calls
 from envprobe_core.llm.calls import Answer, ChatRequest, Fault, Question, Raw, RunStoppedError
 from envprobe_core.llm.local import serving
 from envprobe_core.llm.replays import Answers
+from envprobe_core.llm.secret import Secret
 from envprobe_core.llm.store import STARTED
 
 if TYPE_CHECKING:
@@ -47,11 +44,12 @@ MARGIN = 30.0  # seconds that a claim outlasts the deadline of its call, for the
 LOOK = 0.2  # seconds between two looks for another's answer, for room under the cap, or for the run's end
 BETWEEN_LOOKS = 3  # as failures, while a server loads its model
 MOST_REDIRECTS = 3
+UNPACKED = (
+    "content-encoding",
+    "content-length",
+    "transfer-encoding",
+)  # headers that a body, once read, outlives
 REDIRECTS = (301, 302, 303, 307, 308)
-VARIABLE = "OPENAI_API_KEY"
-PLACEHOLDER = "local-server-without-a-key"
-SHORTEST_SECRET = 8  # characters; `none`, `EMPTY` and the like are no secrets and may stand in answers
-HIDDEN = "[API key]"
 SLACK = 5.0  # seconds by which the transport's own limits exceed the deadline, which ends a call first
 # No idempotency key is sent; where none is given the SDK would draw a new one for each call.
 _OPTIONS: Any = {"idempotency_key": "none", "headers": {"Content-Type": "application/json"}}
@@ -130,7 +128,7 @@ class Client:
         self.counts = Counts()
         self._store: Any = service.answers
         self._service, self._limits, self._notice = service, service.limits, notice
-        self._lines: asyncio.Queue[Server] = asyncio.Queue()
+        self._lines: asyncio.Queue[Any] = asyncio.Queue()  # servers
         self._servers = [] if service.secret is None else open_connections(service)
         for number in range(service.limits.concurrency if self._servers else 0):  # over all servers alike
             self._lines.put_nowait(self._servers[number % len(self._servers)])
@@ -175,7 +173,7 @@ class Client:
         while self._committing is not None:  # for a task that was cancelled
             await asyncio.wait([self._committing])
         for server in self._servers:
-            await server.sdk.close()
+            await server.close()
 
     def _landed(self, key: bytes, task: asyncio.Task[Answer]) -> None:
         del self._flying[key]
@@ -198,7 +196,7 @@ class Client:
                     await self._wait(LOOK)
                     continue
                 taken = frozenset(rungs)
-                sent = send(line, self._service, calls.adapted(asked.request, taken))
+                sent = line.send(calls.adapted(asked.request, taken))
                 found = await self._call(sent, call, asked, taken)
                 if isinstance(found, Answer):
                     continue  # what was stored is the answer, be it another process's
@@ -283,44 +281,11 @@ class Client:
             await asyncio.sleep(min(rest, LOOK))
 
 
-# ---------------------------------------------------------------- the API key, which nobody else gets to see
-
-
-class Secret(SecretStr):
-    """The API key; it shows itself to nobody."""
-
-    def hide(self, text: str) -> str:
-        """What a server said without the key, in whatever usual form it stands there."""
-        value = self.get_secret_value()
-        if len(value) < SHORTEST_SECRET or value == PLACEHOLDER:
-            return text
-        forms = {value, json.dumps(value)[1:-1], value.replace("/", "\\/"), quote(value, safe="")}
-        forms.add(base64.b64encode(value.encode()).decode().rstrip("="))
-        for form in sorted(forms, key=len, reverse=True):
-            text = text.replace(form, HIDDEN)
-        return text
-
-
-def secret_from_environment(provider: str) -> Secret:
-    """Read the key from OPENAI_API_KEY; a server on this machine needs none.
-
-    Raises:
-        InputError: if there is none, or it cannot stand in a header; the message does not show it.
-    """
-    value = os.environ.get(VARIABLE, "").strip()
-    if not value and provider == calls.LOCAL:
-        return Secret(PLACEHOLDER)
-    if not value:
-        raise InputError(
-            f"{VARIABLE} is not set; it holds the key for {provider} (a server on this machine needs none, "
-            "and --replay-only opens no connection)"
-        )
-    if not all("!" <= letter <= "~" for letter in value):
-        raise InputError(f"{VARIABLE} holds spaces or letters that no key has")
-    return Secret(value)
-
-
 # ---------------------------------------------------------------- one call: bytes in, bytes out
+
+
+class TooLargeError(ValueError):
+    """A response beyond `calls.LARGEST_RESPONSE`."""
 
 
 @dataclass(eq=False)
@@ -328,11 +293,38 @@ class Server:
     """One server that is asked."""
 
     sdk: openai.AsyncOpenAI
+    secret: Secret
+    deadline: float  # seconds that a call may take from its start to the last byte
     path: str = "/chat/completions"  # below the base address, or the whole one to which it redirects
 
+    async def send(self, request: ChatRequest) -> Raw | Fault:
+        """Send a request, and wait for the whole response until the deadline.
 
-def open_connections(service: Service) -> list[Server]:
-    """Connect to a provider, or to several servers of the same model; see `connect`."""
+        `chat.completions.create` would walk through the request against its types first, which takes longer
+        than all the rest, and would parse the response. The request goes out in its own order: a constrained
+        decoder writes the keys of an answer in the order of the schema's properties.
+
+        A redirect is not followed here, as each call is stored by itself: the fault `moved` has the new
+        address.
+        """
+        import httpx2
+
+        content = calls.written(request)
+        given: Any = {"cast_to": httpx2.Response, "content": content, "options": _OPTIONS}
+        return await _fetched(self.sdk.post(self.path, **given), self.secret, self.deadline)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.sdk.close()
+
+
+def open_connections(service: Service) -> list[Any]:
+    """Connect to a provider, or to several servers of the same model (see `connect`), or to Inspect's."""
+    if service.agent.provider == calls.INSPECT:
+        from envprobe_core.llm.inspect_calls import InspectServer, find_model
+
+        models = {name: find_model(name) for name in service.agent.models}
+        return [InspectServer(service.secret, service.limits.deadline, models=models)]
     return [connect(url, service.secret, service.limits) for url in service.urls]
 
 
@@ -351,27 +343,29 @@ def connect(url: str, secret: Secret, limits: Limits) -> Server:
     given: Any = {"timeout": timeout, "max_retries": 0, "api_key": secret.get_secret_value()}
     by_proxy = calls.provider_label(url) != calls.LOCAL  # none stands before a server of this machine
     more = {"limits": pool, "timeout": timeout, "follow_redirects": False, "trust_env": by_proxy}
+
+    class Bounded(openai.DefaultAioHttpClient):
+        """A transport that reads whole responses and no longer ones, however small they were packed."""
+
+        async def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
+            came = await super().send(request, **given | {"stream": True})
+            try:
+                pieces, room = [], calls.LARGEST_RESPONSE
+                async for piece in came.aiter_bytes():
+                    if (room := room - len(piece)) < 0:
+                        raise TooLargeError
+                    pieces.append(piece)
+            finally:
+                await came.aclose()
+            about = [(name, own) for name, own in came.headers.multi_items() if name not in UNPACKED]
+            return httpx2.Response(came.status_code, headers=about, content=b"".join(pieces), request=request)
+
     try:
-        transport = openai.DefaultAioHttpClient(**more)
-        return Server(openai.AsyncOpenAI(base_url=url, http_client=transport, **given))
+        transport = Bounded(**more)
+        sdk = openai.AsyncOpenAI(base_url=url, http_client=transport, **given)
+        return Server(sdk, secret, limits.deadline)
     except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:
         raise InputError(f"no connection can be made as this environment says: {error}") from None
-
-
-async def send(server: Server, service: Service, request: ChatRequest) -> Raw | Fault:
-    """Send a request, and wait for the whole response until the deadline.
-
-    `chat.completions.create` would walk through the request against its types first, which takes longer
-    than all the rest, and would parse the response. The request goes out in its own order: a constrained
-    decoder writes the keys of an answer in the order of the schema's properties.
-
-    A redirect is not followed here, as each call is stored by itself: the fault `moved` has the new address.
-    """
-    import httpx2
-
-    content = calls.written(request)
-    given: Any = {"cast_to": httpx2.Response, "content": content, "options": _OPTIONS}
-    return await _fetched(server.sdk.post(server.path, **given), service.secret, service.limits.deadline)
 
 
 async def list_models(url: str, secret: Secret, limits: Limits) -> list[str]:
@@ -419,6 +413,8 @@ async def _fetched(response: Awaitable[Any], secret: Secret, deadline: float) ->
         cause: BaseException = error  # the transport gives all lost connections the name of a time-out
         while (beneath := cause.__cause__ or cause.__context__) is not None:
             cause = beneath
+        if isinstance(cause, TooLargeError):
+            return Fault(calls.TOO_LARGE, f"more than {calls.LARGEST_RESPONSE:,} bytes")
         if isinstance(cause, aiohttp.ClientConnectorError | ConnectionRefusedError | socket.gaierror):
             return Fault("no-connection", "nothing answers there", used=calls.NO_TOKENS)
         words = " ".join(secret.hide(f"{type(cause).__name__}: {cause}").split())
@@ -430,9 +426,8 @@ async def _fetched(response: Awaitable[Any], secret: Secret, deadline: float) ->
         host = secret.hide(urlsplit(there).netloc.rpartition("@")[2])
         words = f"it redirects to {host}, where the key is not sent; give that as --base-url"
         return Fault("redirected", words, final=True, used=calls.NO_TOKENS)
-    kind = secret.hide(came.headers.get("content-type", ""))
-    body = secret.hide(came.content.decode("utf-8", "surrogateescape"))
-    return Raw(came.status_code, kind, body.encode("utf-8", "surrogateescape"), retry_after(came.headers))
+    came_whole = Raw(came.status_code, came.headers.get("content-type", ""), came.content)
+    return secret.hide_response(came_whole)._replace(wait=retry_after(came.headers))
 
 
 def stays(here: str, there: str) -> bool:

@@ -5,6 +5,7 @@ store: a run on the same store that meets one of these situations has its answer
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,9 @@ import numpy as np
 
 from envprobe_core.agents.model import ModelAgent
 from envprobe_core.conditions import Condition, Seeds
-from envprobe_core.llm.agent import Exchange, estimate, exchanges, together
+from envprobe_core.llm.agent import NOT_SAID, Exchange, estimate, exchanges, together
 from envprobe_core.llm.answers import InvalidAnswer
-from envprobe_core.llm.calls import NO_TOKENS, Answer, Prices, RunStoppedError, Tokens, find_price
+from envprobe_core.llm.calls import Answer, Prices, RunStoppedError, Tokens, find_price
 from envprobe_core.llm.client import Client, Counts, Service
 from envprobe_core.llm.running import with_client
 from envprobe_core.llm.served import fault_in_words, read_served
@@ -36,9 +37,9 @@ class Tried:
     seconds: float = 0.0  # until the answer was there, refused and repeated calls included
 
     @property
-    def used(self) -> Tokens:
-        """The tokens of the answer, as far as the server said."""
-        return (self.answer.used if self.answer else None) or NO_TOKENS
+    def used(self) -> Tokens | None:
+        """The tokens of the answer, None where there is none or the server did not say."""
+        return self.answer.used if self.answer else None
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class Findings:
     def count(self, *how: str) -> int:
         """How many answers were read in one of these ways."""
         return sum(one.read in how for one in self.tried)
+
+    @property
+    def answered_by(self) -> dict[str, int]:
+        """How many answers each model gave, by the name that the server calls it."""
+        return Counter(one.answer.served or NOT_SAID for one in self.tried if one.answer)
 
     @property
     def faults(self) -> dict[str, int]:
@@ -147,16 +153,14 @@ def estimate_run(
         nothing was asked now.
     """
     counts = estimate(conditions, seeds, agent, prices, DRY_RUN)
-    known = [one for one in findings.tried if one.used != NO_TOKENS]
+    used = [one.used for one in findings.tried if one.used is not None]
     told: dict[str, Any] = {name: counts[name] for name in ("episodes", "calls")}
     told |= dict.fromkeys(("prompt_tokens", "completion_tokens", "usd", "minutes"))
-    if known:
-        prompt, completion = (
-            sum(one.used[part] for one in known) / len(known) * counts["calls"] for part in (0, 1)
-        )
+    if used:
+        prompt, completion = (sum(one[part] for one in used) / len(used) * counts["calls"] for part in (0, 1))
         told |= {"prompt_tokens": round(prompt), "completion_tokens": round(completion)}
         if (price := find_price(prices, agent.model)) is not None:
             told["usd"] = price.cost(Tokens(round(prompt), round(completion)))
-    if findings.calls and known:
+    if findings.calls and any(one.answer for one in findings.tried):
         told["minutes"] = counts["calls"] * findings.seconds / findings.calls / 60
     return told

@@ -1,8 +1,9 @@
 """Replay files: the answers of one run, small enough to hand on.
 
 A gzip file of JSON lines. The first says which model answered, what was run and which result hash came out;
-then a line an answer, `[key, text, prompt tokens, completion tokens, fingerprint]`, in order of key; the last
-counts them. It holds no requests: the run makes them again, and finds its answers by their keys.
+then a line an answer, `[key, text, prompt tokens, completion tokens, fingerprint, served]`, in order of key,
+without its end where the server did not say which model answered; the last line counts them. It holds no
+requests: the run makes them again, and finds its answers by their keys.
 """
 
 import gzip
@@ -40,7 +41,7 @@ class Header(BaseModel):
 
 
 Count = Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None
-LINE = TypeAdapter(tuple[str, str, Count, Count, str])
+LINE = TypeAdapter(tuple[str, str, Count, Count, str] | tuple[str, str, Count, Count, str, str])
 Head = TypeVar("Head", bound=BaseModel)
 
 
@@ -94,7 +95,8 @@ def write_answers(path: Path, header: BaseModel, store: Answers, keys: Iterable[
         counts = (found.used.prompt, found.used.completion) if found.used else (None, None)
         # a lone surrogate, which no file can hold, is replaced: no usable answer has one
         text = found.text.encode("utf-8", "backslashreplace").decode()
-        lines.append(orjson.dumps([key, text, *counts, found.fingerprint]))
+        served = [found.served] if found.served else []
+        lines.append(orjson.dumps([key, text, *counts, found.fingerprint, *served]))
     lines.append(orjson.dumps({"answers": len(distinct)}))
     with atomic_write(path, new=True) as temporary:
         temporary.write_bytes(gzip.compress(b"\n".join(lines) + b"\n", mtime=0))
@@ -116,9 +118,11 @@ def read_answers(path: Path, kind: type[Head]) -> tuple[Head, dict[bytes, Answer
         head, *lines, foot = read_whole(path, packed=True).splitlines()
         found, answers = kind.model_validate_json(head), {}
         for line in lines:
-            key, text, prompt, completion, fingerprint = LINE.validate_json(line)
+            key, text, prompt, completion, fingerprint, *served = LINE.validate_json(line)
             used = None if prompt is None or completion is None else Tokens(prompt, completion)
-            answers[bytes.fromhex(key)] = Answer(text, used, fingerprint, key=key)
+            answers[bytes.fromhex(key)] = Answer(
+                text, used, fingerprint, key=key, served=next(iter(served), "")
+            )
         if not orjson.loads(foot) == {"answers": len(lines)} == {"answers": len(answers)}:
             raise ValueError("it does not count its own lines")
         return found, answers

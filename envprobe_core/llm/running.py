@@ -8,11 +8,11 @@ the same ones, whatever the model would have done. From its file of answers the 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice, product, zip_longest
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import orjson
@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from envprobe_core.agents.model import ModelAgent
 from envprobe_core.agents.profiles import PROFILES
+from envprobe_core.comparing import JOINED, WHO
 from envprobe_core.conditions import Condition, Seeds, make_condition
 from envprobe_core.engine.batch import Columns
 from envprobe_core.errors import InputError
@@ -29,6 +30,7 @@ from envprobe_core.files import read_whole
 from envprobe_core.ledger import note_other
 from envprobe_core.llm.agent import (
     AT_ONCE,
+    NOT_SAID,
     Asked,
     Exchange,
     Readings,
@@ -36,12 +38,14 @@ from envprobe_core.llm.agent import (
     finish_in_loop,
     run_model,
     together,
+    who_answered,
 )
 from envprobe_core.llm.calls import RunStoppedError
 from envprobe_core.llm.client import Client, Counts, Service
 from envprobe_core.llm.replays import ReplayFile, read_replay
+from envprobe_core.measures import is_played
 from envprobe_core.runs.folder import CALLS, RunFolder
-from envprobe_core.runs.manifest import RunInputs, total_hash
+from envprobe_core.runs.manifest import MANIFEST, Manifest, RunInputs, total_hash
 from envprobe_core.runs.tables import READ, result_hash, step_table
 from envprobe_core.sources import DATA, ROOT
 
@@ -105,7 +109,7 @@ def run_into(
     Raises:
         RunStoppedError: if an answer cannot be had.
     """
-    done, calls, inputs = 0, dict[int, bytes](), folder.inputs
+    done, calls, who, inputs = 0, dict[int, bytes](), dict[int, Any](), folder.inputs
     work = list(zip(inputs.conditions, inputs.seeds_of_conditions, strict=True))
 
     def keep(place: int, asked: Asked) -> None:
@@ -116,11 +120,12 @@ def run_into(
             steps = step_table(condition, logged, asked.trajectory.rows(slice(len(logged))))
         folder.store(place, asked.columns, steps)
         calls[place] = calls_of(condition, seeds, asked)
+        who[place] = who_answered(condition, asked.tally)
         done += len(seeds)
 
     run_on(service, work, keep, lambda counts: notice(done, counts))
     lines = b"".join(calls[place] for place in range(len(work)))
-    return folder.finish(lines, service.answers.rungs())
+    return folder.finish(lines, service.answers.rungs(), [who[place] for place in range(len(work))])
 
 
 def calls_of(condition: Condition, seeds: Seeds, asked: Asked) -> bytes:
@@ -130,8 +135,20 @@ def calls_of(condition: Condition, seeds: Seeds, asked: Asked) -> bytes:
     return b"".join(orjson.dumps(names | {"seed": seed} | counts) + b"\n" for seed, counts in rows)
 
 
-def check_calls(folder: Path, inputs: RunInputs, conditions: Iterable[Asked]) -> Iterator[str]:
-    """Yield a text for every line of a run's `calls.jsonl` that is not what its conditions come to."""
+def who_answered_each(inputs: RunInputs, conditions: Sequence[Asked]) -> list[dict[str, Any]]:
+    """Who answered each condition of a run; see `agent.who_answered`."""
+    tallies = [one.tally for one in conditions]
+    return [who_answered(*pair) for pair in zip(inputs.conditions, tallies, strict=True)]
+
+
+def check_calls(folder: Path, manifest: Manifest, conditions: Sequence[Asked]) -> Iterator[str]:
+    """Yield a text for every line of a run's `calls.jsonl` that is not what its conditions come to.
+
+    So for who answered, as its manifest states it.
+    """
+    inputs = manifest.inputs
+    if manifest.answered != who_answered_each(inputs, conditions):
+        yield f"{MANIFEST}, answered: it does not say who answered"
     due = b"".join(map(calls_of, inputs.conditions, inputs.seeds_of_conditions, conditions)).splitlines()
     pairs = zip_longest(read_whole(folder / CALLS).splitlines(), due)
     for number, (stated, right) in enumerate(pairs, 1):
@@ -177,9 +194,11 @@ class ReplayedRun:
     file: ReplayFile
     label: str  # model and prompt version, as tables name it
     fault: str = ""  # why it has no results; empty where it has
-    # a row an episode, `experiment.COLUMNS` and `tables.READ`; `profile` is the model. None with a fault
+    # a row an episode, `experiment.COLUMNS` and `tables.READ`, but for those of which nothing could be read;
+    # `profile` is the model. None with a fault
     frame: pd.DataFrame | None = None
-    tally: pd.DataFrame | None = None  # a row an episode, what was asked for (`agent.COUNTS`); None likewise
+    # a row an episode, each of them: what was asked for (`agent.COUNTS`). None likewise
+    tally: pd.DataFrame | None = None
 
     @property
     def inputs(self) -> RunInputs:
@@ -230,7 +249,11 @@ def replay_file(path: Path) -> ReplayedRun:
         np.arange(len(conditions)), [len(condition.tally) for condition in conditions]
     )
     tally = pd.DataFrame([counts for condition in conditions for counts in condition.tally])
-    return replace(run, frame=episode_frame(run.inputs.conditions, columns, READ), tally=tally)
+    frame = episode_frame(run.inputs.conditions, columns, READ)
+    who = [JOINED.join(one[WHO]) for one in who_answered_each(run.inputs, conditions)]
+    if {*who} != {NOT_SAID}:
+        frame[WHO] = np.array(who)[columns["condition"]]
+    return replace(run, frame=frame[is_played(frame["invalid_share"])], tally=tally)
 
 
 def load_replays(folder: Path = FOLDER) -> list[ReplayedRun]:

@@ -1,9 +1,9 @@
 """Answers as servers give them: the one object that means something is found in what stands round it.
 
 An answer is first read as it is asked for. What fails that may still hold exactly one object that can be
-used: in a code fence, behind thoughts, among words, in content parts, as a tool's arguments, with numbers as
-text, an unknown key more, or a list in place of rows. It is then taken, and counted as loosely read. Where
-two objects could be meant, none is.
+used: in a code fence, behind thoughts, among words, in content parts, as a tool's arguments, in a text of
+JSON, with numbers as text, an unknown key more, or a list in place of rows. It is then taken, and counted as
+loosely read. So are several that say the same; where two things could be meant, none is.
 
 How an answer is read depends on its text alone, so that a replay reads, and counts, the same.
 """
@@ -43,7 +43,8 @@ def read_served(read: Callable[[str], Result], text: str) -> tuple[Result, bool]
     except InvalidAnswer as fault:
         found: list[Result] = []
         if len(text) <= LONGEST:
-            found = list(_meant(without_thoughts(text), read))
+            for one in _meant(without_thoughts(text), read):
+                found += [] if one in found else [one]
         if len(found) == 1:
             return found[0], True
         raise InvalidAnswer(_named(text, len(found)) or str(fault)) from None
@@ -90,10 +91,23 @@ def _meant(value: Any, read: Callable[[str], Result], depth: int = 0) -> Iterato
     elif isinstance(value, list):
         parts = value
     elif isinstance(value, str):
-        parts = objects_in(value)
+        quoted = value_of(value) if value.lstrip().startswith('"') else None
+        parts = objects_in(value) if quoted is None else [quoted]
     if depth < DEEPEST:
         for part in parts:
             yield from _meant(part, read, depth + 1)
+
+
+def value_of(text: str) -> Any:
+    r"""Return the value that a text of JSON is; None where it is none.
+
+    >>> value_of('"{\\"act\\": \\"wait\\"}"')
+    '{"act": "wait"}'
+    """
+    try:
+        return READER.decode(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def objects_in(text: str) -> Iterator[dict[str, Any]]:

@@ -26,7 +26,7 @@ from typing import Any
 import orjson
 
 from envprobe_core.errors import InputError
-from envprobe_core.files import LARGEST, check_plain
+from envprobe_core.files import check_plain
 from envprobe_core.llm import calls
 from envprobe_core.llm.calls import Answer, Fault, Prices, Question, Raw, RunStoppedError, Tokens
 
@@ -37,6 +37,7 @@ ANSWER = "answer"
 UNUSABLE = "unusable"  # an answer from which no belief update could be read; the agent asks again
 STARTED = "started"  # a call whose end was never seen
 DUPLICATE = "duplicate"  # an answer that came after another process's to the same question
+DAMAGED = "damaged"  # an answer that can be read no more; its question was asked again
 SAID = {UNUSABLE: ANSWER, DUPLICATE: ANSWER, calls.NO_OBJECT: calls.NO_SCHEMA}
 """What a response says by itself, where its verdict rests on more than its bytes."""
 GOOD = f"verdict IN ('{ANSWER}', '{UNUSABLE}')"
@@ -124,6 +125,8 @@ class AnswerStore:
             InputError: if the file is no store, damaged, of another version, missing, or read-only.
         """
         self.path, self.prices, self.cap = path, prices or {}, cap
+        self.set_aside: list[int] = []  # calls whose answers could not be read, and are asked for again
+        self._writable = writable
         self._writing = _open(path, writable=writable)
         self._reading = _connect(path, "rw") if writable else self._writing
 
@@ -133,10 +136,10 @@ class AnswerStore:
         self._writing.close()
 
     def find(self, key: bytes) -> Answer | None:
-        """The answer to a question, None where there is none yet.
+        """The answer to a question, None where there is none, or none that can be read while it can be asked.
 
         Raises:
-            RunStoppedError: if the file is damaged where it stands.
+            RunStoppedError: if the file is damaged where it stands, and cannot be asked for.
         """
         try:
             row = self._reading.execute(ANSWERED, (key,)).fetchone()
@@ -145,12 +148,14 @@ class AnswerStore:
         if row is None:
             return None
         found = calls.read_response(_stored(*row[1:]))
-        if not isinstance(found, Answer):
-            raise RunStoppedError(
-                f"store {self.path} is damaged: call {row[0]} cannot be read; `envprobe store verify` lists "
-                "what is; nothing was changed"
-            )
-        return found._replace(key=key.hex())
+        if isinstance(found, Answer):
+            return found._replace(key=key.hex())
+        if self._writable:
+            return None  # `claim` sets it aside
+        raise RunStoppedError(
+            f"store {self.path} is damaged: call {row[0]} cannot be read; `envprobe store verify` lists "
+            "what is; nothing was changed"
+        )
 
     def used(self) -> dict[str, Tokens]:
         """The tokens of all stored calls together, by model; what is not known counts as its most."""
@@ -202,8 +207,13 @@ class AnswerStore:
         if spoilt:
             marked = "UPDATE calls SET verdict = ? WHERE key = ? AND verdict = ?"
             change(marked, (UNUSABLE, bytes.fromhex(spoilt), ANSWER))
-        if holds(change(f"{CLAIMED} AND key = ?", (key,))) or change(ANSWERED, (key,)).fetchone():
+        if holds(change(f"{CLAIMED} AND key = ?", (key,))):
             return None
+        if there := change(ANSWERED, (key,)).fetchone():
+            if isinstance(calls.read_response(_stored(*there[1:])), Answer):
+                return None
+            change("UPDATE calls SET verdict = ? WHERE id = ?", (DAMAGED, there[0]))
+            self.set_aside.append(there[0])
         if self.cap is not None:
             spent, worst = (calls.total_cost(self.prices, used) for used in (self.used(), {model: most}))
             if spent + worst > self.cap:
@@ -233,6 +243,8 @@ class AnswerStore:
         change = self._writing.execute
         query = "SELECT key, model, prompt, completion, cached FROM calls WHERE id = ?"
         key, model, *most = change(query, (call,)).fetchone()
+        if isinstance(came, Raw) and len(came.body) > calls.LARGEST_RESPONSE:
+            came = Fault(calls.TOO_LARGE, f"more than {calls.LARGEST_RESPONSE:,} bytes")
         found, response = came, (None, None, None)
         if isinstance(came, Raw):
             found, response = calls.read_response(came), (came.status, came.kind, zlib.compress(came.body))
@@ -298,10 +310,10 @@ def _stored(status: int | None, kind: str | None, packed: bytes | None) -> Raw:
 
 
 def _inflated(packed: bytes) -> bytes:
-    """What was compressed, nothing where it is damaged, or more than can be."""
+    """What was compressed, nothing where it is damaged, or more than is read of a response."""
     try:
         unpacking = zlib.decompressobj()
-        unpacked = unpacking.decompress(packed, LARGEST)
+        unpacked = unpacking.decompress(packed, calls.LARGEST_RESPONSE)
         return unpacked if unpacking.eof else b""
     except (zlib.error, TypeError):
         return b""
@@ -428,7 +440,7 @@ def check_store(path: Path) -> Iterator[str]:
                 content = _inflated(question)
                 if hashlib.sha256(content).digest() != key:
                     yield f"call {call}: its question does not give its key {bytes(key).hex()[:16]}"
-                elif response is not None or verdict in (ANSWER, UNUSABLE):
+                elif verdict != DAMAGED and (response is not None or verdict in (ANSWER, UNUSABLE)):
                     most = Question(orjson.loads(content)["request"], content, key).most
                     reads = _entry(calls.read_response(_stored(status, kind, response)), most)
                     said = SAID.get(verdict, verdict)

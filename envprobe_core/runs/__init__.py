@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from envprobe_core.errors import InputError
+from envprobe_core.measures import is_played
 from envprobe_core.runs.manifest import EPISODES, read_manifest
 from envprobe_core.runs.tables import sha256
 
@@ -37,8 +40,19 @@ class Run:
 
     @property
     def episodes(self) -> DataFrame:
-        """A row an episode, in the order of conditions and seeds; an onset that never comes is null."""
-        return self._read(EPISODES)
+        """A row an episode, in the order of conditions and seeds; an onset that never comes is null.
+
+        An episode of which no belief update of a language model could be read is none. Of such a model,
+        `answered_by` names who answered the condition, as the server said, several with ` + ` between them.
+        """
+        from envprobe_core.comparing import JOINED
+
+        frame = self._read(EPISODES)
+        if "answered" in self.manifest:
+            said = [JOINED.join(one["answered_by"]) for one in self.manifest["answered"]]
+            counts = [condition["episodes"] for condition in self.manifest["conditions"]]
+            frame["answered_by"] = np.repeat(np.array(said, dtype=object), counts)
+        return frame[is_played(frame["invalid_share"])].reset_index(drop=True)
 
     def steps(self, **names: object) -> DataFrame:
         """A row a step of the logged episodes of one condition, and a last row with the state at the end.

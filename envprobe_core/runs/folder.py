@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -122,13 +122,17 @@ class RunFolder:
             )
 
     def finish(
-        self, calls: bytes | None = None, requests: dict[str, list[str]] | None = None
+        self,
+        calls: bytes | None = None,
+        requests: dict[str, list[str]] | None = None,
+        answered: list[dict[str, Any]] | None = None,
     ) -> list[Columns]:
         """The measures of each condition, columns [row], once all files and at last the manifest are written.
 
         Args:
             calls: the lines of `calls.jsonl`, where a language model was asked.
             requests: by model, the rungs of the ladder that requests took, where one was asked.
+            answered: [condition], who answered, where one was asked.
         """
         conditions = self.inputs.conditions
         logs = [name for name in map(log_name, conditions) if name in self._files]
@@ -141,7 +145,7 @@ class RunFolder:
                 path.write_bytes(calls)
         hashes = list(map(tables.result_hash, episodes))
         readings = list(map(tables.readings, conditions, episodes))
-        self.manifest = manifests.finished(self.manifest, hashes, files, readings, requests)
+        self.manifest = manifests.finished(self.manifest, hashes, files, readings, requests, answered)
         manifests.write_json(self.path / MANIFEST, self.manifest.as_dict())
         return episodes
 

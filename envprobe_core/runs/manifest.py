@@ -137,6 +137,7 @@ class Manifest(BaseModel, extra="forbid"):
     conditions: list[dict[str, Any]] | None = None
     sha256: dict[str, str] | None = None
     requests: dict[str, list[str]] | None = None
+    answered: list[dict[str, Any]] | None = None
     result_hash: str | None = Field(default=None, max_length=64, pattern="^[0-9a-f]*$")
 
     @pydantic.model_validator(mode="after")
@@ -171,6 +172,7 @@ def finished(
     files: Mapping[str, str],
     readings: Sequence[Mapping[str, Any]],
     requests: dict[str, list[str]] | None = None,
+    answered: list[dict[str, Any]] | None = None,
 ) -> Manifest:
     """A manifest with a run's results.
 
@@ -179,6 +181,7 @@ def finished(
         files: SHA-256 of each file by its name.
         readings: [condition], shares of belief updates, invalid and loosely read; empty without a model.
         requests: by model, the rungs of the ladder that they took; None where none was needed.
+        answered: [condition], which models answered, and how often; None where none was asked.
     """
     inputs = started.inputs
     rows = (inputs.conditions, inputs.seeds_of_conditions, inputs.logged_seeds, hashes, readings)
@@ -199,6 +202,7 @@ def finished(
     whole = total_hash(inputs.conditions, hashes)
     results: dict[str, Any] = {"conditions": conditions, "sha256": dict(files), "result_hash": whole}
     results |= {"requests": requests} if requests else {}
+    results |= {"answered": answered} if answered is not None else {}
     return started.model_copy(update={"finished": True} | results)
 
 

@@ -28,8 +28,9 @@ from envprobe_core.engine.batch import BY_FIELD, Columns, Trajectory, kernel_par
 from envprobe_core.engine.records import NONE
 from envprobe_core.errors import InputError
 from envprobe_core.files import atomic_write, check_plain, file_sha256
+from envprobe_core.measures import is_played
 from envprobe_core.runs.manifest import EPISODES, seed_ranges, unlike
-from envprobe_core.statistics import mean_intervals, wilson
+from envprobe_core.statistics import Interval, mean_intervals, wilson
 from envprobe_core.worlds import World, make_world
 
 GROUP_ROWS = 50_000  # rows that are packed together in a file
@@ -341,11 +342,19 @@ def readings(condition: Condition, columns: Columns) -> dict[str, float | None]:
     return {name: mean_of(name, columns[name]) for name in READ} if condition.profile.identity else {}
 
 
+def played(columns: Columns) -> Columns:
+    """The episodes [row] of which a belief update at least could be read: no others count in a mean."""
+    if "invalid_share" not in columns or (there := is_played(columns["invalid_share"])).all():
+        return columns
+    return {name: column[there] for name, column in columns.items()}
+
+
 def summary_row(condition: Condition, columns: Columns, ends: Sequence[float]) -> dict[str, Any]:
     """The row of a condition in the summary table, given its accuracy's mean, low and high end."""
+    whole, columns = columns, played(columns)
     fired, onset, n = columns["probes"] > 0, columns["collapse_onset"], len(columns["seed"])
     accuracy, low, high = (None if np.isnan(end) else float(end) for end in ends)
-    success = wilson(int(columns["success"].sum()), n)
+    success = wilson(int(columns["success"].sum()), n) if n else Interval(None, None, None, 0)
     averaged = {name: columns[name] for name in ("accuracy_terminal", "accuracy_slot", "probes")}
     averaged["useful_probe_rate"] = columns["useful"][fired] / columns["probes"][fired]
     averaged["collapse_onset"] = onset[~np.isnan(onset)]
@@ -362,8 +371,9 @@ def summary_row(condition: Condition, columns: Columns, ends: Sequence[float]) -
         "task_success_high": success.high,
         **{name: mean[name] for name in ("probes", "useful_probe_rate", "collapse_onset")},
         "onset_censored": int(np.isnan(onset).sum()),
-        **readings(condition, columns),
-        "result_hash": result_hash(columns),
+        **({"unread": len(whole["seed"]) - n} if condition.profile.identity else {}),
+        **readings(condition, whole),
+        "result_hash": result_hash(whole),
     }
 
 
@@ -372,7 +382,8 @@ def summary_rows(conditions: Sequence[Condition], columns: Sequence[Columns]) ->
 
     Accuracies have percentile intervals of the bootstrapped mean (normal ones above `statistics.LARGE`
     episodes), success has Wilson's. Probes are a mean over episodes; the useful-probe rate is the mean of
-    useful / fired over episodes that fired; the onset is the mean over episodes that collapse.
+    useful / fired over episodes that fired; the onset is the mean over episodes that collapse. Episodes of
+    which no belief update could be read are `unread`, and no part of `n`.
 
     Args:
         conditions: the conditions.
@@ -381,10 +392,11 @@ def summary_rows(conditions: Sequence[Condition], columns: Sequence[Columns]) ->
     Raises:
         InputError: if a measure is not a finite number.
     """
-    ends, sizes = np.empty((len(conditions), 3)), np.array([len(own["seed"]) for own in columns])
-    for size in np.unique(sizes):  # conditions of one size share resamples
+    kept = [played(own) for own in columns]
+    ends, sizes = np.full((len(conditions), 3), np.nan), np.array([len(own["seed"]) for own in kept])
+    for size in np.unique(sizes[sizes > 0]):  # conditions of one size share resamples
         same = np.flatnonzero(sizes == size)
-        values = np.stack([columns[index]["accuracy"] for index in same], axis=1)
+        values = np.stack([kept[index]["accuracy"] for index in same], axis=1)
         ends[same] = np.stack(mean_intervals(values), axis=1)
     return [
         summary_row(condition, own, end)

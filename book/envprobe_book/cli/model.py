@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -33,9 +35,9 @@ if TYPE_CHECKING:
     from envprobe_core.runs.folder import RunFolder
     from envprobe_core.runs.manifest import RunInputs
 
-SIMULATED, OPENAI, LOCAL = "simulated", "openai", "local"
+SIMULATED, OPENAI, LOCAL, INSPECT = "simulated", "openai", "local", "inspect"
 DEFAULT_CONCURRENCY = 16
-LISTED_MODELS = 10
+LISTED_MODELS, LISTED_EPISODES = 10, 5
 LATENCY = 1.0  # seconds a call, for the time that is shown
 
 model = typer.Typer(no_args_is_help=True, help="Get the weights of a small open model for `--agent local`.")
@@ -50,9 +52,9 @@ Note = Annotated[str, "TEXT", "Where the answers come from, for readers."]
 StoreFile = Annotated[Path, typer.Argument(metavar="FILE", help="Store that a run on a model made.")]
 Agent = Annotated[
     str,
-    "[simulated|openai|local]",
-    "Who acts: the simulated agent, a language model behind an OpenAI-compatible server, or one that runs on "
-    "this machine without a key (`envprobe model fetch`).",
+    "[simulated|openai|local|inspect:PROVIDER/MODEL]",
+    "Who acts: the simulated agent, a language model behind an OpenAI-compatible server, one that runs on "
+    "this machine without a key (`envprobe model fetch`), or one of any provider that Inspect knows.",
 ]
 MODEL = "Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf."
 ADDRESS = (
@@ -124,6 +126,13 @@ class ModelOptions:
                     f"cannot stand beside --agent {LOCAL}",
                 )
                 return local.local_agent(local.find_weights(self.model), version, reasks)
+            if kind.startswith(f"{INSPECT}:"):
+                self.refuse(("model", "base_url"), f"cannot stand beside --agent {kind}")
+                return ModelAgent(
+                    calls.INSPECT, version, kind.removeprefix(f"{INSPECT}:"), judge_model=self.judge_model,
+                    reasks=reasks, max_tokens=self.max_tokens or ModelAgent.max_tokens,
+                    extra_body=self.extra_body or "",
+                )  # fmt: skip
             if self.model is None:
                 raise InputError(f"--agent {OPENAI} needs --model, as in --model gpt-4o-mini")
             provider = calls.provider_label(self.base_url)
@@ -138,6 +147,7 @@ class ModelOptions:
         """Open the store, by default beside the run's folder, or the replay file, and say who answers."""
         from envprobe_core.llm import calls, client, local
         from envprobe_core.llm.replays import read_replay
+        from envprobe_core.llm.secret import PLACEHOLDER, Secret, secret_from_environment
         from envprobe_core.llm.store import AnswerStore
 
         if self.replay is not None:
@@ -158,10 +168,16 @@ class ModelOptions:
         deadline, at_once = client.Limits.deadline, DEFAULT_CONCURRENCY
         if agent.provider == local.PROVIDER:
             local.check_installed()
-            weights, secret = local.find_weights(self.model), client.Secret(client.PLACEHOLDER)
+            weights, secret = local.find_weights(self.model), Secret(PLACEHOLDER)
             deadline, at_once = local.DEADLINE, os.cpu_count() or 1
+        elif agent.provider == calls.INSPECT:
+            from envprobe_core.llm.inspect_calls import find_model, secrets_from_environment
+
+            for name in agent.models:
+                find_model(name)  # refused before a store is made
+            secret = secrets_from_environment()
         else:
-            secret = client.secret_from_environment(agent.provider)
+            secret = secret_from_environment(agent.provider)
         patience = self.attempts or client.Limits.attempts, self.timeout or deadline
         limits = client.Limits(self.concurrency or at_once, *patience)
         if self.store is None:
@@ -190,7 +206,8 @@ def chosen_agent(kind: str, given: ModelOptions, profile: str) -> ModelAgent | N
     if kind == SIMULATED and given.replay is None:
         given.refuse(vars(given), f"is for a language model; give --agent {OPENAI} too")
         return None
-    look_up("agent", kind, dict.fromkeys((SIMULATED, OPENAI, LOCAL)))
+    if not re.fullmatch(rf"{INSPECT}:[^/]+/.+", kind):
+        look_up("agent", kind, dict.fromkeys((SIMULATED, OPENAI, LOCAL, f"{INSPECT}:PROVIDER/MODEL")))
     if profile != "typical":
         raise InputError(f"--profile {profile} is of the simulated agent; a language model has none")
     return given.agent(kind)
@@ -203,11 +220,11 @@ def refuse_others(given: ModelOptions, asked: ModelAgent | None, source: Path) -
     if asked is None:
         given.refuse(vars(given), f"is for a language model, and {source} has none")
         return
-    here = asked.provider == local.PROVIDER
+    here, known = asked.provider == local.PROVIDER, asked.provider in (local.PROVIDER, calls.INSPECT)
     stated = ("judge_model", "prompts", "reasks", "max_tokens", "extra_body", *(() if here else ("model",)))
     given.refuse(stated, f"is stated by {source}")
     offline = given.replay is not None or given.replay_only
-    if not offline and not here and calls.provider_label(given.base_url) != asked.provider:
+    if not offline and not known and calls.provider_label(given.base_url) != asked.provider:
         others = f"{source} was answered by {asked.provider!r}; name its server"
         raise InputError(f"--base-url {given.base_url or 'of OpenAI'}: {others}")
 
@@ -241,36 +258,73 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Columns]:
 
     total, began = sum(map(len, folder.inputs.seeds_of_conditions)), time.monotonic()
     storing = ending.storing_first(service.answers.path, lambda: "nothing was scored")
-    with storing, closing(service.answers), options.progress_bar("episodes") as show:
+    with storing, _open_answers(service), options.progress_bar("episodes") as show:
 
         def notice(done: int, counts: Counts) -> None:
             speed = (counts.prompt_tokens + counts.completion_tokens) / max(time.monotonic() - began, 1.0)
             cost = f", {dollars(counts.cost)}" if counts.cost else ""
+            tokens = f"{counts.prompt_tokens}+{counts.completion_tokens} tokens, {speed:.0f} a second, "
             text = (
                 f"{counts.calls} calls ({counts.faults} failed), {counts.replayed} from the store, "
-                f"{counts.prompt_tokens}+{counts.completion_tokens} tokens, {speed:.0f} a second{cost}, "
-                f"{counts.unusable} unusable, {counts.cut} cut"
+                f"{tokens if counts.prompt_tokens else ''}{counts.unusable} unusable, {counts.cut} cut{cost}"
             )
             show(done, total, more=text)  # type: ignore[misc]
 
         return run_into(folder, service, *((notice,) if show else ()))
 
 
-def say_calls(folder: Path) -> str:
-    """Say in one line what a run on a model asked for, and how much of it was invalid."""
+@contextmanager
+def _open_answers(service: Service) -> Iterator[Answers]:
+    """The answers of a service until they are closed; says which could not be read there any more."""
+    with closing(service.answers) as answers:
+        try:
+            yield answers
+        finally:
+            for call in getattr(answers, "set_aside", ()):
+                told = "could not be read: it was set aside, and its question asked again"
+                typer.echo(f"{answers.path}: call {call} {told}", err=True)
+
+
+def _named(counts: Mapping[str, int]) -> str:
+    """Names with their counts, the most frequent first."""
+    by_count = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ", ".join(f"{name} {count}" for name, count in by_count)
+
+
+def say_calls(folder: Path) -> Iterator[str]:
+    """Yield lines about a run on a model: what it asked for, who answered, which episodes are none."""
+    import orjson
     import pandas as pd
 
-    from envprobe_core.llm.agent import COUNTS
+    from envprobe_core.llm.agent import COUNTS, WHO
     from envprobe_core.runs.folder import CALLS
 
     try:
-        total = pd.read_json(folder / CALLS, lines=True)[[*COUNTS]].sum()
-    except (ValueError, KeyError) as error:
+        rows = [orjson.loads(line) for line in (folder / CALLS).read_bytes().splitlines()]
+        total = pd.DataFrame(rows)[[*COUNTS]].sum()
+        answered = [sum((Counter(row[who]) for row in rows), Counter[str]()) for who in WHO]
+        unread = [row for row in rows if row["updates"] == row["invalid_updates"]]
+        places = ["{world} {policy} {protocol} seed {seed}".format(**row) for row in unread]
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{folder / CALLS} is damaged: {error}") from None
     verdicts = ", {invalid_verdicts} of {verdicts} verdicts invalid" if total["verdicts"] else ""
     text = "{calls} answers ({reasks} asked again), {invalid_updates} belief updates invalid"
     text += ", {loose_updates} read loosely" if total["loose_updates"] else ""
-    return (text + verdicts + ", {prompt_tokens} + {completion_tokens} tokens").format(**total)
+    tokens = ", {prompt_tokens} + {completion_tokens} tokens"
+    if total["uncounted"]:
+        every = total["uncounted"] == total["calls"]
+        tokens = ", tokens" if every else f"{tokens} and those of {{uncounted}} answers"
+        tokens += " that the server did not count"
+    yield (text + verdicts + tokens).format(**total)
+    for who, counts in zip(("answered", "judged"), answered, strict=True):
+        if counts:
+            yield f"{who} by: {_named(counts)}"
+    if unread:
+        more = f" and {len(places) - LISTED_EPISODES} more" if len(places) > LISTED_EPISODES else ""
+        yield (
+            f"{counted(len(unread), 'episode')} of {len(rows)} without one belief update that could be read, "
+            f"left out of every mean: {'; '.join(places[:LISTED_EPISODES])}{more}"
+        )
 
 
 def estimate(
@@ -350,7 +404,7 @@ def doctor(grid: options.Grid, given: Annotated[ModelOptions, DOCTOR], json: One
         read, left = sum(one.read in (STRICTLY, LOOSELY) for one in tried), len(met) - len(tried)
         return f"{read} of {counted(len(tried), 'situation')} could be read, {left} left"
 
-    with ending.storing_first(service.answers.path, so_far), closing(service.answers):
+    with ending.storing_first(service.answers.path, so_far), _open_answers(service):
         found = try_server(service, met, tried.append)
     prices = calls.read_prices(given.prices)
     run = estimate_run(found, inputs.conditions, inputs.seeds_of_conditions, asked, prices)
@@ -358,29 +412,29 @@ def doctor(grid: options.Grid, given: Annotated[ModelOptions, DOCTOR], json: One
     rows = [
         {
             "world": one.exchange.world.name, "seed": one.exchange.seed, "step": one.exchange.step,
-            "read": one.read, "fault": one.fault, "prompt_tokens": one.used.prompt,
-            "completion_tokens": one.used.completion, "seconds": round(one.seconds, 3),
+            "read": one.read, "fault": one.fault, "prompt_tokens": one.used and one.used.prompt,
+            "completion_tokens": one.used and one.used.completion, "seconds": round(one.seconds, 3),
         }
         for one in found.tried
     ]  # fmt: skip
     if json:
         told = {"server": where, "model": asked.model, "prompts": asked.prompt_version, "rungs": found.rungs}
-        told |= {"read": read, "asked": len(rows), "situations": rows, "run": run}
+        told |= {"read": read, "asked": len(rows), "answered_by": found.answered_by}
+        told |= {"situations": rows, "run": run}
         options.print_json(told | {"store": str(service.answers.path)})
     else:
-        shown = [
-            (
-                f"{one['world']}, step {one['step']}", str(one["read"]), f"{one['prompt_tokens']}",
-                f"{one['completion_tokens']}", f"{one['seconds']:.1f}",
-            )
-            for one in rows
-        ]  # fmt: skip
+        shown = []
+        for one in rows:
+            tokens = (one["prompt_tokens"], one["completion_tokens"])
+            used = ("-" if count is None else str(count) for count in tokens)
+            shown.append((f"{one['world']}, step {one['step']}", one["read"], *used, f"{one['seconds']:.1f}"))
         typer.echo(f"{asked.model} at {where}, prompts {asked.prompt_version}")
         options.print_table("", ["situation", "read"], ["tokens in", "out", "seconds"], shown)
         share = ", ".join(f"{found.count(how)} {how}" for how in (STRICTLY, LOOSELY, NOT, NO_ANSWER))
         lines = [f"reads    {read} of {len(rows)}: {share}"]
         lines += [f"fault    {text}" + (f" ({count} times)" if count > 1 else "")
                   for text, count in found.faults.items()]  # fmt: skip
+        lines += [f"answered {_named(found.answered_by)}"] if found.answered_by else []
         lines += [f"asked    {how}" for how in calls.in_words(found.rungs)] or ["asked    as a run asks"]
         lines += [f"a run    {_said_of_a_run(run, inputs)}", f"kept in  {service.answers.path}"]
         typer.echo("\n".join(lines))
@@ -394,10 +448,11 @@ def _only_model(given: ModelOptions) -> str:
     """The model of a server that serves one."""
     from envprobe_core.llm import calls, client
     from envprobe_core.llm.agent import finish_in_loop
+    from envprobe_core.llm.secret import secret_from_environment
 
     url = given.base_url or calls.OPENAI_URL
     limits = client.Limits(1, 1, given.timeout or client.Limits.deadline)
-    secret = client.secret_from_environment(calls.provider_label(url))
+    secret = secret_from_environment(calls.provider_label(url))
     served = finish_in_loop(client.list_models(url, secret, limits))
     if len(served) != 1:
         names = ", ".join(served[:LISTED_MODELS]) + (", ..." if len(served) > LISTED_MODELS else "")
@@ -466,7 +521,7 @@ def trial(
     )  # fmt: skip
     service = given.service(agent, out)
     storing = ending.storing_first(service.answers.path, lambda: f"{out} was not written")
-    with storing, closing(service.answers) as answers:
+    with storing, _open_answers(service) as answers:
         _write(out, asked, answers, running.ask_trial(asked, service), agent)
 
 
@@ -531,6 +586,7 @@ def verify(
     """
     from envprobe_core.llm.running import check_calls
     from envprobe_core.llm.store import check_store, read_stats
+    from envprobe_core.runs.manifest import read_manifest
 
     options.stop_at([f"{file}: {fault}" for fault in check_store(file)], "fault", file)
     found = read_stats(file, {})
@@ -538,8 +594,9 @@ def verify(
     tried = counted(sum(found["attempts"].values()), "attempt")
     typer.echo(f"{asked}, {tried}: every key, response, verdict and total agrees")
     if run is not None:
-        with _replayed(file, run) as (header, _, conditions):
-            options.stop_at([*check_calls(run, header.inputs, conditions)], "disagreement", run)
+        with _replayed(file, run) as (_, _, conditions):
+            manifest = read_manifest(run, whole=True)
+            options.stop_at([*check_calls(run, manifest, conditions)], "disagreement", run)
             keys = {key for condition in conditions for key in condition.answers}
             typer.echo(f"{run} comes out again, with {counted(len(keys), 'answer')}")
 

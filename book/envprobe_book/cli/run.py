@@ -28,7 +28,9 @@ SUMMARY = {  # the columns of a run's summary, as people read it
     "probes": "{probes:.2f}", "useful": "{useful_probe_rate:.3f}", "onset": "{collapse_onset:.2f}",
     "never": "{onset_censored}", "result hash": "{result_hash:.12}",
 }  # fmt: skip
-READ = {"invalid": "{invalid_share:.3f}", "loose": "{loose_share:.3f}"}  # of a language model's updates
+READ = {  # of a language model's updates
+    "unread": "{unread}", "invalid": "{invalid_share:.3f}", "loose": "{loose_share:.3f}",
+}  # fmt: skip
 
 STYLES = {  # verdicts, and their colours
     "holds": "green", "holds, other size": "cyan", "inconclusive": "yellow", "no effect": "yellow",
@@ -127,7 +129,7 @@ def run(
         ran = f"{counted(len(rows), 'condition')}, {counted(sum(row['n'] for row in rows), 'episode')}"
         typer.echo(f"{ran}, {inputs.regime}, {acting}: {out}")
         if asked is not None:
-            typer.echo(models.say_calls(out))
+            typer.echo("\n".join(models.say_calls(out)))
     if before is not None and before.finished:
         if before.result_hash != result:
             raise StoppedError(f"the results differ: {before.result_hash} before, {result} now")
