@@ -5,7 +5,8 @@ a link or a search that leads into it; print shows all (``reader.js``). The take
 below the folds. In a notebook such a section is a heading as any other.
 
 The folded code of a cell stands below what it shows: a reader comes for the answer. Code that shows nothing
-joins the fold below it.
+joins the fold below it. For the same reason the parameters, which begin a notebook, stand in a page below its
+answer and its figure, before the first of its parts.
 """
 
 from typing import Any
@@ -16,6 +17,7 @@ from sphinx.application import Sphinx
 
 MORE = "More:"
 CLOSING = "take-away"  # class of what is never folded
+PARAMETERS = "tag_parameters"  # class of the cell that declares what can be changed
 
 
 def fold(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -53,6 +55,17 @@ def show_first(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             cell.children = [*cell.children[1:], folded]
 
 
+def show_parameters_later(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Put the parameters before the first part of a page (event ``doctree-resolved``)."""
+    for cell in list(doctree.findall(nodes.container)):
+        if PARAMETERS in cell["classes"] and isinstance(cell.parent, nodes.section):
+            page = cell.parent
+            part = next((one for one in page if isinstance(one, nodes.section)), None)
+            if part is not None:
+                page.remove(cell)
+                page.insert(page.index(part), cell)
+
+
 def _folds(cell: nodes.Node | None) -> bool:
     """Whether a node is a cell whose code is folded."""
     first = cell[0] if isinstance(cell, nodes.container) and cell.children else None
@@ -68,4 +81,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.connect("doctree-resolved", fold)
     app.connect("doctree-resolved", show_first)
+    app.connect("doctree-resolved", show_parameters_later)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
