@@ -17,7 +17,7 @@ from envprobe_core.naming import Titles, split_names
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
 from envprobe_core.protocols import PAPER, Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES, Regime
-from envprobe_core.worlds import WORLDS, World, find_world, make_world, world_titles
+from envprobe_core.worlds import MODULES, WORLDS, World, find_world, make_world, world_titles
 
 Names = str | Iterable[str]
 Seeds = npt.NDArray[np.int64]
@@ -36,6 +36,10 @@ def is_whole(value: object) -> bool:
     (True, False, False)
     """
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+ESTIMATORS = {"accuracy": "overlap", "useful": "informs", "oracle": "mismatched"}
+"""Switches whose second value asks for an estimator of the public code, which a world's module may have."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,8 @@ class Condition:
         if self.policy.remembers and self.world not in WORLDS:
             accepted = ", ".join(WORLDS)
             raise InputError(f"policy {self.policy.name} has no rules for {self.world}; accepted: {accepted}")
+        if self.world not in WORLDS:
+            self._refuse_what_only_the_papers_worlds_have()
         budget = self.regime.budget if self.budget is None else self.budget
         if not is_whole(budget):
             raise InputError(f"budget {budget!r} is not a whole number of probes")
@@ -97,6 +103,24 @@ class Condition:
         """Put before the measures [row] of episodes whose they are: `seed n_fields horizon`, [row] each."""
         sizes = {"n_fields": self.built.fields, "horizon": self.regime.horizon}
         return {"seed": seeds, **{name: np.full(len(seeds), n) for name, n in sizes.items()}, **measures}
+
+    def _refuse_what_only_the_papers_worlds_have(self) -> None:
+        """Refuse a world of one's own where the public code's estimators are asked for: without, all is 0."""
+        module = MODULES[self.world]
+        wanted = [name for name in ESTIMATORS if getattr(self.protocol, name) != getattr(PAPER, name)]
+        if lacking := [name for name in wanted if not hasattr(module, ESTIMATORS[name])]:
+            base, _, turned = self.protocol.name.partition(":")
+            kept = [one for one in turned.split(",") if one and one.partition("=")[0] not in lacking]
+            plain = ",".join([*kept, *(f"{name}={getattr(PAPER, name)}" for name in lacking)])
+            raise InputError(
+                f"protocol {self.protocol.name}: {', '.join(lacking)} is the public code's, which has no "
+                f"{self.world}; accepted: {base}:{plain}, or a world of {', '.join(WORLDS)}"
+            )
+        if self.profile.scribe and not hasattr(module, "wander"):
+            told = (
+                f"profile {self.profile.name} keeps no table, and {self.world} has no rules for such an agent"
+            )
+            raise InputError(f"{told}; accepted: {', '.join(WORLDS)}")
 
     def default_seeds(self) -> Seeds:
         """The seeds of the regime, or those of the public code's main run under its protocol."""

@@ -142,9 +142,9 @@ def test_pooled_worlds_are_resampled_within():
 def test_how_answers_could_be_read_stands_beside_a_difference_and_only_where_it_is_known():
     frame = grid(invalid_share=0.0, loose_share=0.25)
     spoilt = (frame["policy"] == "simple") & (frame["world"] == "tooldag")
-    frame.loc[spoilt, "invalid_share"] = 1.0
+    frame.loc[spoilt, "invalid_share"] = 0.5
     found = compare(frame, *PAIR, resamples=100).set_index("stratum")
-    share = {name: 0.5 * worlds.count("tooldag") / len(worlds) for name, worlds in STRATA.items()}
+    share = {name: 0.25 * worlds.count("tooldag") / len(worlds) for name, worlds in STRATA.items()}
     assert found["invalid_share"].to_dict() == pytest.approx(share)
     assert found["loose_share"].to_dict() == dict.fromkeys(STRATA, 0.25)
     assert not {"invalid_share", "loose_share"} & {*compare(grid(), *PAIR, resamples=100)}
@@ -152,16 +152,16 @@ def test_how_answers_could_be_read_stands_beside_a_difference_and_only_where_it_
 
 def test_how_answers_could_be_read_stands_beside_a_mean_and_only_where_it_is_known():
     frame = grid(invalid_share=0.0, loose_share=0.25)
-    frame.loc[(frame["policy"] == "simple") & (frame["world"] == "tooldag"), "invalid_share"] = 1.0
+    frame.loc[(frame["policy"] == "simple") & (frame["world"] == "tooldag"), "invalid_share"] = 0.5
     found = summarize(frame, "accuracy success", "policy", strata=STRATA, resamples=100)
     assert len(found) == 2 * found.groupby(["policy", "stratum"]).ngroups
     simple = found[found["policy"] == "simple"]
     for name, worlds in STRATA.items():
-        due = worlds.count("tooldag") / len(worlds)
+        due = 0.5 * worlds.count("tooldag") / len(worlds)
         assert simple.loc[simple["stratum"] == name, "invalid_share"].tolist() == pytest.approx([due, due])
     assert not found.loc[found["policy"] != "simple", "invalid_share"].any()
     assert (found["loose_share"] == 0.25).all()
     wide = summarize(frame, {"reached": "success", "loose_share": "loose_share"}, "policy", resamples=100)
     assert [*wide][-1] == "invalid_share"
-    assert wide.set_index("policy").loc["simple", "invalid_share"] == pytest.approx(1 / 3)
+    assert wide.set_index("policy").loc["simple", "invalid_share"] == pytest.approx(1 / 6)
     assert not {"invalid_share", "loose_share"} & {*summarize(grid(), "success", "policy", resamples=100)}

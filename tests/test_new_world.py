@@ -87,3 +87,27 @@ def test_what_no_world_can_be_made_of_is_refused_in_one_line(field, rates, says)
 def test_voi_which_has_no_arithmetic_for_it_is_refused(world):
     with pytest.raises(InputError, match="policy voi has no rules for corridor"):
         run(world, "voi", seeds="0:2")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said"),
+    [
+        ("released", "released:accuracy=terminal,useful=answer,oracle=fields"),
+        ("paper:accuracy=slots", "paper:accuracy=terminal"),
+    ],
+)
+def test_the_public_codes_estimators_which_it_lacks_are_refused_in_a_line(world, protocol, said):
+    with pytest.raises(InputError, match="is the public code's, which has no corridor") as refused:
+        run(world, "oracle", protocols=protocol, seeds="0:2")
+    assert "\n" not in str(refused.value)
+    assert f"accepted: {said}, or a world of tooldag" in str(refused.value)
+
+
+def test_as_released_with_plain_estimators_it_means_what_it_does_elsewhere(world):
+    plain = "released:accuracy=terminal,useful=answer,oracle=fields"
+    frame = run(world, "oracle no-probe", protocols=plain, seeds="0:30")
+    means = frame.groupby("policy")[["accuracy", "probes"]].mean()
+    assert (means["accuracy"] > 0).all()
+    assert means["probes"]["oracle"] > 0
+    with pytest.raises(InputError, match="keeps no table, and corridor has no rules"):
+        run(world, "no-probe", profiles="scribe", protocols=plain, seeds="0:2")
