@@ -36,7 +36,7 @@ WRITTEN = {
     "protocol": "code", "policy": "policy", "arm": "policy", "reference": "policy", "world": "world",
     "stratum": "stratum", "verdict": "verdict", "p": "p",
     "gain": "+1", "difference": "+1", "off": "+1", "estimate": "2", "price": "+2", "printed": "+2",
-    "accuracy": "3", "auc": "2", "score": "2",
+    "accuracy": "3", "rate": "3", "auc": "2", "score": "2",
     "success": "%1", "share": "%", "turned": "%", "useful": "%",
     "probes": "2", "step": "1", "idle": "1", "percent": "1",
 }  # fmt: skip
