@@ -76,10 +76,13 @@ def test_every_policy_stands_in_the_drawing_and_its_description():
         {"panel": "one", "policy": ["simple", "periodic"], "accuracy": [0.5, 0.6], "success": [0.7, 0.4]}
     )
     corners = pd.DataFrame({"panel": "one", "line": "optimum", "accuracy": [0.6, 0.8], "success": [0.9, 0.5]})
-    drawing = draw_optimum(points, corners)
+    drawing = draw_optimum(points, corners, loud=["simple"])
     assert drawing.alt.endswith("one, EnvProbe-Simple 0.70, 0.50; one, Periodic 0.40, 0.60.")
     shown, *others = drawing.figure.axes
     assert not any(panel.get_visible() for panel in others)
+    named = {own.get_label(): own for own in shown.lines}
+    assert "EnvProbe-Simple" in named
+    assert list(named["other policies"].get_ydata()) == [0.6]
     line = next(own for own in shown.lines if own.get_label() == "optimum")
     assert np.all(np.diff(line.get_xdata()) <= 0)  # past its corners lies what is given away
     assert np.all(np.diff(line.get_ydata()) >= 0)
