@@ -12,25 +12,24 @@ steps of the same episodes, and is not answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
 
 import numpy as np
 
 from envprobe_core.conditions import Condition, Seeds, parse_seeds
-from envprobe_core.engine.batch import Trajectory, kernel_params, room_for_logs, scored, simulate_logged
-from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.constant import VALUES, constant
+from envprobe_core.engine.batch import Trajectory, kernel_params, simulate_logged
+from envprobe_core.engine.numba_support import announced
+from envprobe_core.engine.records import FIELDS, UNKNOWN
 from envprobe_core.policies import POLICIES
-from envprobe_core.protocols import turned
-from envprobe_core.worlds.base import Floats, Ints, Mask, Values
+from envprobe_core.worlds import MODULES
+from envprobe_core.worlds.base import Floats, Mask, Values
 
 REFERENCE = parse_seeds("800000:800500")
 """The seeds of the episodes that a zero's table is learned from; no page shows one of them."""
 LEAST_ROOM = 0.1  # below a zero of .9, a skill says something
-MOST_TABLES = 1024  # so many are all tried; of more, those that climb from two starts
-RISE = 1e-12  # of a mean accuracy, which rounding does not make
+ABOUT_SECONDS = 3  # to compile what finds a table, on a machine of today
 
 
 @dataclass(frozen=True)
@@ -54,17 +53,7 @@ def zero_track(condition: Condition, zero: Zero, recording: Trajectory) -> Float
     >>> zero_track(condition, zero_of(condition), simulate_logged(condition, np.arange(2))).shape
     (2, 31)
     """
-    gold, steps = recording.gold, recording.steps.astype(np.int64)
-    track, times = np.full(gold.shape[:2], np.nan), np.arange(gold.shape[1])
-    if condition.protocol.accuracy == "slots":
-        row, time = np.nonzero((times >= 1) & (times <= steps[:, None]))
-        measure = _overlaps(condition, gold[row, time], gold[row, 0], recording.place[row, time], zero.place)
-        track[row, time] = measure(zero.table)
-        return track
-    known = gold != UNKNOWN
-    track = ((gold == zero.table) & known).sum(axis=2) / known.sum(axis=2)
-    track[times > steps[:, None]] = np.nan
-    return track
+    return _constant(condition, None, recording, zero)[2]
 
 
 def zero_accuracy(condition: Condition, zero: Zero, recording: Trajectory) -> Floats:
@@ -76,10 +65,45 @@ def zero_accuracy(condition: Condition, zero: Zero, recording: Trajectory) -> Fl
     >>> float(zero_accuracy(condition, zero_of(condition), recording).mean().round(4))
     0.7914
     """
-    track, steps = zero_track(condition, zero, recording), recording.steps.astype(np.int64)
-    if condition.protocol.accuracy == "slots":
-        return np.nansum(track, axis=1) / np.maximum(steps, 1)
-    return track[np.arange(len(track)), steps]
+    return _constant(condition, None, recording, zero)[1]
+
+
+def best_table(condition: Condition, recording: Trajectory) -> Zero:
+    """The table that never changes and has the highest mean accuracy in recorded episodes.
+
+    Where each field counts by itself, it holds each one's most frequent value. Where a part of the overlap
+    of slots reads several fields at once, as Jaccard's index of a list does, tables are tried: all of them
+    if they are few, else changes of one field at a time from two starts, which may end below the best.
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> condition = make_condition("tooldag", "simple")
+    >>> best_table(condition, simulate_logged(condition, np.arange(50))).table[:9].tolist()
+    [0, 0, 0, 0, 0, 0, 0, 0, 0]
+    """
+    return _constant(condition, recording, None)[0]
+
+
+def _constant(
+    condition: Condition, learned: Trajectory | None, own: Trajectory | None, zero: Zero | None = None
+) -> tuple[Zero, Floats, Floats]:
+    """The best table of some episodes, or the one given, and what it scores in others, as `constant` says."""
+    width, table = condition.built.fields, np.zeros(FIELDS + 1, np.int64)
+    if zero is not None:
+        table[:width], table[width] = zero.table, zero.place
+    parts = [_arrays(width, one) for one in (learned, own)]
+    found, track = np.empty(len(parts[1][0])), np.empty(parts[1][1].shape)
+    scratch = np.zeros((3, FIELDS), np.int64), np.zeros((FIELDS + 1, VALUES))
+    with announced(f"zeros of {MODULES[condition.world].TITLE}", ABOUT_SECONDS):
+        constant(kernel_params(condition), *parts[0], *parts[1], table, found, track, *scratch)
+    return Zero(table[:width].astype(np.int8), int(table[width])), found, track
+
+
+def _arrays(width: int, recording: Trajectory | None) -> tuple[Values, Values, Seeds]:
+    """What a table is compared with in some episodes, or in none: gold, places and last times."""
+    if recording is None:
+        return np.zeros((0, 1, width), np.int8), np.zeros((0, 1), np.int8), np.zeros(0, np.int64)
+    gold, place = (np.ascontiguousarray(one, np.int8) for one in (recording.gold, recording.place))
+    return gold, place, recording.steps.astype(np.int64)
 
 
 def logged_accuracy(condition: Condition, zero: Zero, recording: Trajectory) -> Floats:
@@ -126,35 +150,7 @@ def skill(accuracy: Floats, zero: Floats) -> float:
     return (float(np.mean(accuracy)) - float(np.mean(zero))) / room if room >= LEAST_ROOM else np.nan
 
 
-def _overlaps(
-    condition: Condition, gold: Values, first: Values, places: Values, place: int
-) -> Callable[[Values], Floats]:
-    """What gives the overlap of a table [field] with each of some states, gold [state, field].
-
-    It is what the engine scores of an episode of one step, in which the table is written before that step
-    and the place that it names is where the agent stood: no formula stands here a second time.
-
-    Args:
-        condition: whose slots.
-        gold: [state, field].
-        first: the first state of each one's episode, [state, field].
-        places: where the agent is, [state].
-        place: where the table says that it is.
-    """
-    protocol = turned(condition.protocol, accuracy="slots", pairing="lagged")
-    params, width = kernel_params(replace(condition, protocol=protocol)), gold.shape[1]
-    logs, once, never = room_for_logs(1, len(gold)), np.ones(len(gold), np.int64), np.zeros(len(gold), bool)
-    logs["gold"][:, 0, :width], logs["gold"][:, 1, :width] = first, gold
-    logs["place"][:, 0], logs["place"][:, 1] = place, places
-
-    def overlap(table: Values) -> Floats:
-        logs["belief"][:, :, :width] = table
-        return scored(params, logs, once, never).measures["accuracy_slot"]
-
-    return overlap
-
-
-# the best of all tables
+# the zero of a condition, and its yoked placebo
 
 
 @lru_cache(4096)
@@ -198,96 +194,3 @@ def yoked(condition: Condition, seeds: Seeds, recording: Trajectory | None = Non
     alike = replace(condition, policy=placebo, threshold=None)
     probes = np.ascontiguousarray(recording.probe, dtype=np.int64)
     return simulate_logged(alike, seeds, scores_all=False, schedules=probes)
-
-
-def best_table(condition: Condition, recording: Trajectory) -> Zero:
-    """The table that never changes and has the highest mean accuracy in recorded episodes.
-
-    Where each field counts by itself, it holds each one's most frequent value. Where a part of the overlap
-    of slots reads several fields at once, as Jaccard's index of a list does, tables are tried: all of them
-    if they are few, else changes of one field at a time from two starts, which may end below the best.
-
-    >>> from envprobe_core.conditions import make_condition
-    >>> condition = make_condition("tooldag", "simple")
-    >>> best_table(condition, simulate_logged(condition, np.arange(50))).table[:9].tolist()
-    [0, 0, 0, 0, 0, 0, 0, 0, 0]
-    """
-    if condition.protocol.accuracy != "slots":
-        last = recording.gold[np.arange(len(recording.steps)), recording.steps.astype(np.int64)]
-        return Zero(_modes(last, 1 / (last != UNKNOWN).sum(axis=1)), 0)
-    steps, times = recording.steps.astype(np.int64), np.arange(recording.gold.shape[1])
-    row, time = np.nonzero((times >= 1) & (times <= steps[:, None]))
-    gold, first, places = recording.gold[row, time], recording.gold[row, 0], recording.place[row, time]
-    weight = 1 / (len(steps) * steps[row])
-    table, (single, joint) = np.zeros(gold.shape[1], np.int8), _slots(condition)
-    for part in single:
-        own = gold[:, part]
-        table[part] = _modes(own, weight / (own != UNKNOWN).sum(axis=1))
-    table[joint] = _modes(gold[:, joint], weight)
-    place = int(np.bincount(places, weight).argmax())
-    return Zero(_climbed(condition, table, joint, gold, first, weight), place)
-
-
-def _modes(gold: Values, weight: Floats) -> Values:
-    """The value of each field with the greatest weight, [field]; of several the lowest, and never UNKNOWN."""
-    values = np.arange(max(int(gold.max(initial=0)), 0) + 1)
-    sums = np.stack([weight @ (gold == value) for value in values])
-    return sums.argmax(axis=0).astype(np.int8)
-
-
-def _slots(condition: Condition) -> tuple[tuple[slice, ...], slice]:
-    """The fields that slots read one by one, in parts that weigh alike, and those that are read together."""
-    rules, fields = condition.built.rules, condition.built.fields
-    if condition.world == "tooldag":  # the tools that are loaded; the other fields are in no slot
-        return (slice(rules.tools, fields),), slice(0, rules.tools)
-    if (
-        condition.world == "objectstate" and not condition.profile.scribe
-    ):  # who names no place of what is held
-        return (slice(0, rules.objects),), slice(rules.objects, fields)
-    if condition.world == "graphnav":
-        return (slice(0, 1), slice(1 + rules.keys, fields)), slice(1, 1 + rules.keys)
-    return (), slice(0, fields)
-
-
-def _climbed(
-    condition: Condition, table: Values, joint: slice, gold: Values, first: Values, weight: Floats
-) -> Values:
-    """A table whose joint fields have the values of the highest mean overlap, as far as the search finds."""
-    fields = np.arange(len(table))[joint]
-    # states that look alike to what reads these fields are one; all else adds the same to every table
-    states = np.concatenate([gold[:, joint], first[:, joint]], axis=1)
-    states, alike = np.unique(states, axis=0, return_inverse=True)
-    sums = np.bincount(alike.ravel(), weight)
-    seen, began = np.zeros((2, len(states), len(table)), np.int8)
-    seen[:, joint], began[:, joint] = np.split(states, 2, axis=1)
-    overlap = _overlaps(condition, seen, began, np.zeros(len(states), np.int8), 0)
-
-    def mean(values: Values) -> float:
-        tried = np.zeros(len(table), np.int8)
-        tried[joint] = values
-        return float(overlap(tried) @ sums)
-
-    domain = condition.built.domain[fields].astype(int)
-    if np.prod(domain.astype(float)) <= MOST_TABLES:
-        best = max((np.array(values, np.int8) for values in product(*map(range, domain))), key=mean)
-    else:
-        starts = (table[joint].copy(), np.zeros(len(fields), np.int8))
-        best = max((_ascent(mean, start, domain) for start in starts), key=mean)
-    found = table.copy()
-    found[joint] = best
-    return found
-
-
-def _ascent(mean: Callable[[Values], float], values: Values, domain: Ints) -> Values:
-    """Values [field] that no change of one of them improves, reached from those given."""
-    best = mean(values)
-    while True:
-        before = best
-        for place, count in enumerate(domain):
-            for value in range(count):
-                tried = values.copy()
-                tried[place] = value
-                if (found := mean(tried)) > best + RISE:
-                    best, values = found, tried
-        if best == before:
-            return values

@@ -24,6 +24,7 @@ from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sources import ROOT
 from envprobe_core.worlds import WORLDS
+from envprobe_core.zero import zero_accuracy, zero_of
 from firefox import FIREFOX, firefox
 from golden.cells import MEASURED, RECORDED, digest, read_cell, read_episodes, read_rows
 
@@ -37,9 +38,10 @@ const pack = (values) => {
   return [values.constructor.name, btoa(text)];
 };
 """
-RUN = """async ({conditions, seeds, logs}) => {
+RUN = """async ({conditions, seeds, logs, zero}) => {
   PACK
-  const found = await EnvProbe.engine.run(conditions, {each: seeds.map((own) => own.map(BigInt))}, {logs});
+  const each = seeds.map((own) => own.map(BigInt));
+  const found = await EnvProbe.engine.run(conditions, {each}, {logs, zero});
   return found.map(({logs, ...columns}) => ({
     columns: Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, pack(values)])),
     logs: Object.fromEntries(
@@ -158,6 +160,27 @@ def test_every_policy_of_every_named_cell_with_default_seeds(page_anywhere):
     made, (_, logs) = simulate_logged(cell, seeds), run(page_anywhere, [(cell, seeds)], logs=True)[0]
     np.testing.assert_array_equal(logs["accuracy"], made.accuracy)
     assert {"belief", "probe", "accuracy"} <= set(ARRAYS) & set(logs)
+
+
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_the_zero_of_a_condition_and_of_its_yoked_placebo_is_that_of_python(page, protocol):
+    """Of any policy's placebo, which the page names by the policy that it replays; both ways to search."""
+    rules = parse_protocol(protocol)
+    given = [
+        *(make_condition(world, policy, protocol=rules) for world in WORLDS for policy in ("voi", "simple")),
+        make_condition("tooldag", "simple", "S3", rules, "scribe"),
+    ]
+    placebo = replace(POLICIES["yoked"], replays="voi")
+    given += [replace(given[0], policy=placebo, threshold=None)]
+    own = np.arange(70)
+    cells = [to_plain(one) for one in given]
+    assert cells[-1]["replays"] == "voi"
+    asked = {"conditions": cells, "seeds": [own.tolist()] * len(given), "logs": False, "zero": True}
+    for condition, found in zip(given, page.evaluate(RUN, asked), strict=True):
+        recording = simulate_logged(condition, own)
+        expected = zero_accuracy(condition, zero_of(condition), recording)
+        np.testing.assert_array_equal(array(found["columns"]["zero"]), expected)
+        np.testing.assert_array_equal(array(found["columns"]["accuracy"]), recording.measures["accuracy"])
 
 
 def test_the_habits_of_later_are_the_same_bits_in_a_page(page):

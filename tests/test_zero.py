@@ -211,7 +211,7 @@ def test_the_corrected_table_has_the_numbers_worked_out_with_other_code(played):
     assert told.to_numpy().tolist() == [
         [-1.6, -3.7, 6.2, -4.1, 1.6, -3.2],
         [6.1, 7.8, -1.8, 0.0, 6.1, 0.0],
-        [-5.5, -1.4, -2.6, -1.4, -4.0, -1.4],
+        [-5.5, -1.4, -2.7, -1.4, -4.0, -1.4],
     ]
     voi = made_of(played, "voi", "periodic", resamples=200)
     assert voi.loc[("paper", "combined"), ["gain", "answers"]].round(1).tolist() == [11.3, 13.7]

@@ -29,7 +29,7 @@ FIRST = 690  # before the scripts that use it
 AFTER_THE_ENGINE = 695
 _ASKS = re.compile(r"<[^>]*\sdata-engine\b")
 _OWN = re.compile(r'<[^>]*\sclass="own-policy"')
-_LIVE = re.compile(r'<[^>]*\sclass="[^"]*\blive-(?:figure|plane|walk|explorer)\b')
+_LIVE = re.compile(r'<[^>]*\sclass="[^"]*\blive-(?:figure|plane|looks|walk|explorer)\b')
 
 
 def mark_sentences(app: Sphinx, doctree: nodes.document) -> None:

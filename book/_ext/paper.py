@@ -2,7 +2,6 @@
 
 ``{paper-items} table figure`` is a table of all items of those kinds with links, which the build resolves
 (a link that leads nowhere is a warning, and so an error). The foot of every page names the items it has.
-``{inline-figure} loop.svg`` puts a drawing of ``book/assets/`` into the page, so that it follows its colours.
 
 A word of the glossary carries its definition, which shows while the pointer or the focus is on it. The search
 page also looks through the paper's items ("Table 3 of the paper") and printed numbers ("11.76"), which the
@@ -13,10 +12,9 @@ import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -59,25 +57,6 @@ class PaperItems(SphinxDirective):
         holder = nodes.Element()
         self.state.nested_parse(StringList(lines, self.env.docname), self.lineno, holder)
         return holder.children
-
-
-class InlineFigure(SphinxDirective):
-    """``{inline-figure} FILE``: a drawing of ours as part of the page; its content is the caption."""
-
-    required_arguments = 1
-    has_content = True
-    option_spec: ClassVar[dict[str, Any]] = {"name": directives.unchanged_required}
-
-    def run(self) -> list[nodes.Node]:
-        """A figure that `numref` can refer to."""
-        path = Path(self.env.srcdir) / "assets" / self.arguments[0]
-        self.env.note_dependency(str(path))
-        figure = nodes.figure("", nodes.raw("", path.read_text(encoding="utf-8"), format="html"))
-        holder = nodes.Element()
-        self.state.nested_parse(self.content, self.content_offset, holder)
-        figure += nodes.caption("", "", *holder[0].children)
-        self.add_name(figure)
-        return [figure]
 
 
 def address_of(target: str, env: BuildEnvironment) -> tuple[str, str] | None:
@@ -165,7 +144,6 @@ def add_items(app: Sphinx, pagename: str, templatename: str, context: dict[str, 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_directive("paper-items", PaperItems)
-    app.add_directive("inline-figure", InlineFigure)
     app.connect("doctree-resolved", explain)
     app.connect("html-page-context", add_items)
     app.connect("build-finished", write_scripts)

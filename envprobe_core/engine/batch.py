@@ -347,6 +347,17 @@ def _run(
     return params, logs, columns_of(measures)
 
 
+def replayed(condition: Condition) -> Condition:
+    """The condition whose probes a replayed policy repeats.
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> replayed(make_condition("tooldag", "yoked")).policy.name
+    'simple'
+    """
+    policy = POLICIES[condition.policy.replays or ""]
+    return replace(condition, policy=policy, threshold=condition.threshold if policy.has_threshold else None)
+
+
 def schedules_of(condition: Condition, seeds: Ints) -> Ints:
     """The probes of the policy that a condition replays, [row, step].
 
@@ -356,9 +367,7 @@ def schedules_of(condition: Condition, seeds: Ints) -> Ints:
     """
     if condition.policy.replays is None:
         return NO_SCHEDULE
-    played = simulate_logged(
-        replace(condition, policy=POLICIES[condition.policy.replays]), seeds, scores_all=False
-    )
+    played = simulate_logged(replayed(condition), seeds, scores_all=False)
     return np.ascontiguousarray(played.probe, dtype=np.int64)
 
 

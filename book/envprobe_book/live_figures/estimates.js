@@ -25,8 +25,8 @@
   const SORTED = 100; // so many draws take as long as sorting a resampled mean among the others
   const FEWEST = 100; // resamples
   const EPISODES = 2400; // in all that a figure runs while it is moved: about a twentieth of a second
-  const LOGGED = 2; // so many times as long takes one whose steps are asked for
   const LEAST = 16; // seeds of each condition
+  const LEARNED = 100; // reference seeds of a zero, while a figure is moved
   const BANDS = 1000; // resamples of a track, as in Python: its band is read by eye
   const SLICE = 12; // milliseconds of arithmetic before the page may breathe
   const MEASURE = /^([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?$/;
@@ -45,25 +45,27 @@
     return condition;
   }
 
-  const keyOf = (condition, seeds, logged) => JSON.stringify([condition, seeds, logged]);
+  const keyOf = (condition, seeds, kind) => JSON.stringify([condition, seeds, kind]);
+  const PLAIN = "measures", LOGGED = "logs", ZERO = "zero"; // what is asked of a condition's episodes
+  const COST = { [PLAIN]: 1, [LOGGED]: 2, [ZERO]: 4 }; // so many times as long it takes
 
   // Run what is not kept: columns by key, how many seeds each has at most, and the keys that have fewer than asked.
   async function columnsOf(wanted, seeds, signal, quick) {
     const found = new Map();
     const missing = [...wanted].filter(([key]) => !kept.has(key));
-    const cost = missing.reduce((sum, [, { logged }]) => sum + (logged ? LOGGED : 1), 0);
+    const cost = missing.reduce((sum, [, { kind }]) => sum + COST[kind], 0);
     const most = quick ? Math.max(LEAST, Math.floor(EPISODES / cost)) : Infinity;
     for (const [key] of wanted) if (kept.has(key)) found.set(key, touched(key));
     const cut = new Set();
-    for (const logged of [false, true]) {
-      const own = missing.filter(([, one]) => one.logged === logged);
+    for (const kind of Object.keys(COST)) {
+      const own = missing.filter(([, one]) => one.kind === kind);
       if (own.length === 0) continue;
-      const logs = logged && ["accuracy", "probe"];
-      const ran = await engine.run(own.map(([, { condition }]) => condition), seeds, { signal, logs, most });
+      const logs = kind === LOGGED && ["accuracy", "probe"], zero = kind === ZERO && (quick ? LEARNED : true);
+      const ran = await engine.run(own.map(([, { condition }]) => condition), seeds, { signal, logs, most, zero });
       own.forEach(([key, { condition }], i) => {
         const columns = { ...ran[i], ...constants(condition) };
         found.set(key, columns);
-        if (columns.digest.length < most) keep(key, columns);
+        if (columns.digest.length < most && !(quick && zero)) keep(key, columns);
         else cut.add(key);
       });
     }
@@ -209,10 +211,11 @@
   // it is known.
   function placed(estimate, setting, seeds, resamples) {
     const { statistic, measure, scale, arms, worlds, found } = estimate;
-    const logged = statistic === "track", conditions = arms.map((arm) => worlds.map((world) => conditionOf(arm, world, setting)));
-    const keys = conditions.map((own) => own.map((condition) => keyOf(condition, seeds, logged)));
+    const kind = statistic === "track" ? LOGGED : /\bzero\b/.test(measure) ? ZERO : PLAIN;
+    const conditions = arms.map((arm) => worlds.map((world) => conditionOf(arm, world, setting)));
+    const keys = conditions.map((own) => own.map((condition) => keyOf(condition, seeds, kind)));
     const name = JSON.stringify([statistic, measure, scale, worlds, keys, resamples]);
-    return { ...estimate, conditions, logged, keys, name, known: statistic === "fixed" ? found : answers.get(name) };
+    return { ...estimate, conditions, kind, keys, name, known: statistic === "fixed" ? found : answers.get(name) };
   }
 
   function answer(name, found) {
@@ -250,8 +253,8 @@
     const { seeds = "default", resamples = statistics.RESAMPLES, quick = false, signal = null } = options;
     const asked = estimates.map((estimate) => placed(estimate, setting, seeds, resamples));
     const open = asked.filter(({ known }) => !known), wanted = new Map();
-    for (const { keys, conditions, logged } of open) {
-      keys.forEach((own, arm) => own.forEach((key, place) => wanted.set(key, { condition: conditions[arm][place], logged })));
+    for (const { keys, conditions, kind } of open) {
+      keys.forEach((own, arm) => own.forEach((key, place) => wanted.set(key, { condition: conditions[arm][place], kind })));
     }
     const [{ columns, most, cut }] = await Promise.all([columnsOf(wanted, seeds, signal, quick), statistics.ready()]);
     const draws = quick ? quickly(open, columns, resamples) : resamples;

@@ -8,7 +8,7 @@ what a reader moves.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,16 @@ from envprobe_core.resampling import HIGH, LOW, MEAN
 from envprobe_core.statistics import RESAMPLES, clustered_rate, mean_intervals, mean_track, ratios, wilson
 from envprobe_core.worlds import find_world
 from envprobe_core.worlds.base import Floats, Ints
+from envprobe_core.zero import zero_accuracy, zero_of
 
 Plain = Mapping[str, Any]
+Sizes = tuple[int, ...]
+"""How many episodes of each world are pooled."""
 Found = dict[str, Any]
 """`value low high` of an estimate; of a track arrays [time], with `t`."""
 NOTHING: Found = {"value": math.nan, "low": math.nan, "high": math.nan}
 BANDS = 1_000  # resamples of a track: its band is read by eye
+MEASURES, LOGS, ZERO = "measures", "logs", "zero"  # what is asked of a condition's episodes
 KNOBS = ("budget", "threshold", "regime", "horizon", "profile", "protocol")
 
 
@@ -115,6 +119,35 @@ def shift(arm: str, reference: str, after: Plain, before: Plain, **named: Any) -
     return Estimate("shift", one.measure, one.arms + other.arms, one.worlds)
 
 
+def steps(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Estimate:
+    """What of a gain in accuracy is there without any answer: between the yoked placebos of two policies.
+
+    >>> steps("voi", "periodic", protocol="paper").arms[0]
+    {'policy': 'yoked', 'replays': 'voi', 'protocol': 'paper'}
+    """
+    arms = tuple(_arm("yoked", {"replays": find_policy(one).name} | own) for one in (arm, reference))
+    return Estimate("gain", "accuracy", arms, _worlds(worlds))
+
+
+def answers(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Estimate:
+    """What of a gain in accuracy is answers: the gain minus what is there without them.
+
+    >>> answers("simple", "periodic", protocol="paper").statistic
+    'shift'
+    """
+    whole, without = gain(arm, reference, worlds=worlds, **own), steps(arm, reference, worlds, **own)
+    return Estimate("shift", "accuracy", whole.arms + without.arms, whole.worlds)
+
+
+def idling(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Estimate:
+    """What of a gain is the steps' beyond easier episodes; these are `gain(..., "zero")`.
+
+    >>> idling("simple", "periodic", protocol="paper").measure
+    'accuracy-zero'
+    """
+    return replace(steps(arm, reference, worlds, **own), measure="accuracy-zero")
+
+
 def track(
     policy: str, worlds: str | Iterable[str] = "combined", measure: str = "accuracy", **own: Any
 ) -> Estimate:
@@ -162,48 +195,74 @@ def evaluate(
     asked, given = list(estimates), read_seeds(seeds)
     run: dict[Any, Columns] = {}
 
-    def columns(arm: Plain, world: str, *, logged: bool) -> Columns:
+    def columns(arm: Plain, world: str, kind: str) -> Columns:
         condition = condition_of(arm, world, setting)
-        key = (condition.policy, *condition.key.values(), logged)
+        key = (condition.policy, *condition.key.values(), kind)
         if key not in run:
             own = condition.default_seeds() if given is None else given
-            if logged:
-                logs = simulate_logged(condition, own, scores_all=False)
-                run[key] = {"accuracy": logs.accuracy, "probe": logs.probe}
-            else:
+            if kind == MEASURES:
                 found = simulate(condition, own)
+            else:
+                logs = simulate_logged(condition, own, scores_all=False)
+                found = logs.measures if kind == ZERO else {"accuracy": logs.accuracy, "probe": logs.probe}
+            if kind == ZERO:
+                found = found | {ZERO: zero_accuracy(condition, zero_of(condition), logs)}
+            if kind != LOGS:
                 same = {"budget": condition.budget_in_force, "horizon": condition.regime.horizon}
-                run[key] = found | {name: np.full(len(own), value) for name, value in same.items()}
+                found = found | {name: np.full(len(own), value) for name, value in same.items()}
+            run[key] = found
         return run[key]
 
     found: list[Found] = []
-    alike: dict[tuple[int, ...], list[tuple[Found, Floats, Floats]]] = {}
+    pairs: dict[Sizes, list[tuple[Found, Floats, Floats]]] = {}
+    means: dict[Sizes, list[tuple[Found, Floats]]] = {}
     for one in asked:
-        found.append(own := _found(one, columns, resamples) if one.statistic != "gain" else dict(NOTHING))
+        if one.statistic not in ("gain", "mean"):
+            found.append(_found(one, columns, resamples))
+            continue
+        found.append(own := dict(NOTHING))
+        sizes, arms = _values(one, columns)
         if one.statistic == "gain":
-            sizes, arms = _values(one, columns)
             top, counts = _differences(*arms, one.scale)
             if counts.sum() >= MIN_UNITS:
-                alike.setdefault(sizes, []).append((own, top, counts))
-    for sizes, group in alike.items():  # gains over as many episodes share their resamples: many cost few
-        tops, counts = (np.stack(own, axis=1) for own in list(zip(*group, strict=True))[1:])
+                pairs.setdefault(sizes, []).append((own, top, counts))
+            continue
+        known = ~np.isnan(arms[0])
+        values = arms[0][known]
+        if one.measure == "success" and len(values):  # Wilson's interval, as in `summarize`
+            _keep([own], *([end] for end in wilson(int(values.sum()), len(values))[:3]))
+        elif len(values):
+            kept = np.bincount(_labels(sizes)[known], minlength=len(sizes))
+            means.setdefault(tuple(kept[kept > 0].tolist()), []).append((own, values))
+    # what is resampled over as many episodes shares its resamples: many estimates cost few draws
+    for sizes, gains in pairs.items():
+        tops, counts = (np.stack(own, axis=1) for own in list(zip(*gains, strict=True))[1:])
         rates = clustered_rate(tops, counts, _labels(sizes), resamples=resamples)
-        ends = np.stack([rates.mean, rates.low, rates.high], axis=1).tolist()
-        for (own, _, _), three in zip(group, ends, strict=True):
-            own.update(zip(("value", "low", "high"), three, strict=True))
+        _keep([own for own, *_ in gains], rates.mean, rates.low, rates.high)
+    for sizes, group in means.items():
+        strata = _labels(sizes) if len(sizes) > 1 else None
+        table = np.stack([values for _, values in group], axis=1)
+        _keep([own for own, _ in group], *mean_intervals(table, strata, resamples=resamples))
     return found
 
 
-def _values(estimate: Estimate, columns: Any) -> tuple[tuple[int, ...], list[Floats]]:
+def _keep(found: list[Found], *ends: Any) -> None:
+    """Write value, low and high, [estimate] each, into what was found."""
+    for own, *three in zip(found, *ends, strict=True):
+        own.update(zip(("value", "low", "high"), map(float, three), strict=True))
+
+
+def _values(estimate: Estimate, columns: Any) -> tuple[Sizes, list[Floats]]:
     """How many episodes each world has, and the measure of each arm, world after world, [row]."""
+    kind = ZERO if ZERO in columns_read([estimate.measure]) else MEASURES
     arms = [
-        [_measure(estimate.measure, columns(arm, world, logged=False)) for world in estimate.worlds]
+        [_measure(estimate.measure, columns(arm, world, kind)) for world in estimate.worlds]
         for arm in estimate.arms
     ]
     return tuple(len(own) for own in arms[0]), [np.concatenate(own) for own in arms]
 
 
-def _labels(sizes: tuple[int, ...]) -> Ints:
+def _labels(sizes: Sizes) -> Ints:
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
@@ -211,13 +270,9 @@ def _found(estimate: Estimate, columns: Any, resamples: int) -> Found:
     if estimate.found is not None:
         return dict(estimate.found)
     if estimate.statistic == "track":
-        tables = [
-            columns(estimate.arms[0], world, logged=True)[estimate.measure] for world in estimate.worlds
-        ]
+        tables = [columns(estimate.arms[0], world, LOGS)[estimate.measure] for world in estimate.worlds]
         return _track(tables, estimate.measure, resamples)
     sizes, arms = _values(estimate, columns)
-    if estimate.statistic == "mean":
-        return _mean(arms[0], _labels(sizes), estimate.measure == "success", resamples)
     return _shift(arms, _labels(sizes), estimate.scale, resamples)
 
 
@@ -237,20 +292,6 @@ def _measure(text: str, table: Columns) -> Floats:
     """A measure of some episodes, [row]; see `measured`."""
     read = {name: np.asarray(table[name], dtype=np.float64) for name in columns_read([text])}
     return np.asarray(measured(text, read.__getitem__), dtype=np.float64)
-
-
-def _mean(values: Floats, labels: Ints, is_success: bool, resamples: int) -> Found:
-    """The mean of the values that are known; success has Wilson's interval, as in `summarize`."""
-    known = ~np.isnan(values)
-    values, labels = values[known], labels[known]
-    if not len(values):
-        return NOTHING
-    if is_success:
-        share = wilson(int(values.sum()), len(values))
-        return {"value": share.value, "low": share.low, "high": share.high}
-    strata = labels if len(set(labels.tolist())) > 1 else None
-    found = mean_intervals(values[:, None], strata, resamples=resamples)
-    return dict(zip(("value", "low", "high"), (float(own[0]) for own in found), strict=True))
 
 
 def _differences(one: Floats, other: Floats, scale: float) -> tuple[Floats, Floats]:

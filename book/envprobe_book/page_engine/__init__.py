@@ -12,13 +12,15 @@ import json
 from functools import cache
 from pathlib import Path
 
-from numba import float64, int64
+from numba import float64, int8, int64, typeof
 
 from envprobe_book.page_engine.knobs import common, describe
 from envprobe_book.page_engine.settings import from_plain, params_for, to_plain
 from envprobe_book.pages.markup import script_json
-from envprobe_core import resampling
+from envprobe_core import constant, resampling
+from envprobe_core.conditions import make_condition
 from envprobe_core.engine import wasm
+from envprobe_core.engine.batch import kernel_params
 from envprobe_core.engine.compiled_files import cache_folder, keep, kept
 from envprobe_core.sources import files_sha256, package_sha256
 from envprobe_core.statistics import Estimate
@@ -30,6 +32,7 @@ HERE = Path(__file__).parent
 ONE, TWO = int64[::1], float64[:, ::1]
 SIGNATURE = (TWO, ONE, int64, int64, float64, float64, float64, ONE, TWO, TWO, TWO)
 """Of `resampling.ratios`."""
+EPISODES = (int8[:, :, ::1], int8[:, ::1], ONE)
 SCRIPT = "page-engine.js"
 """What a page loads; the scripts of the worlds lie beside it and are loaded when they are asked for."""
 
@@ -54,6 +57,14 @@ def statistics_module() -> bytes | None:
     return wasm.module_for("resampling", "the statistics of pages", resampling.ratios, lambda: SIGNATURE)
 
 
+def constant_module(world: str) -> bytes | None:
+    """The module of tables that never change, of a world."""
+    params = typeof(kernel_params(make_condition(world, "simple")))
+    signature = (params, *EPISODES, *EPISODES, ONE, float64[::1], TWO, int64[:, ::1], TWO)
+    what = f"the zeros of pages of {WORLDS[world]}"
+    return wasm.module_for(f"constant-{world}", what, constant.constant, lambda: signature)
+
+
 @cache
 def _made() -> tuple[str, dict[str, str]] | None:
     """What is in the scripts beside `engine.js`: what all worlds share, and each world's own.
@@ -61,12 +72,16 @@ def _made() -> tuple[str, dict[str, str]] | None:
     It takes some seconds, so it lies beside the machine code, under a name that says of what it was made.
     """
     found = {world: wasm.module_of(world) for world in WORLDS}
+    zeros = {world: constant_module(world) for world in WORLDS}
     resampler = statistics_module()
     modules = {world: module for world, module in found.items() if module is not None}
-    if resampler is None or len(modules) < len(WORLDS):
+    constants = {world: module for world, module in zeros.items() if module is not None}
+    if resampler is None or len(modules) + len(constants) < 2 * len(WORLDS):
         return None
     made_of = [package_sha256(), files_sha256(sorted(HERE.glob("*.py")), HERE.parent)]
-    made_of += [hashlib.sha256(module).hexdigest() for module in (resampler, *modules.values())]
+    made_of += [
+        hashlib.sha256(module).hexdigest() for module in (resampler, *modules.values(), *constants.values())
+    ]
     edition = hashlib.sha256(" ".join(made_of).encode()).hexdigest()[:16]
     folder = cache_folder()
     path = None if folder is None else folder / f"pages-{edition}.json.gz"
@@ -77,6 +92,7 @@ def _made() -> tuple[str, dict[str, str]] | None:
     for world, module in modules.items():
         knobs = script_json(describe(world)).encode()
         parts = {"edition": edition, "module": _packed(module), "knobs": _packed(knobs)}
+        parts["constant"] = _packed(constants[world])
         worlds[world] = script_json(parts)
     statistics = {"module": _packed(resampler), "names": Estimate._fields, "partials": resampling.PARTIALS}
     shared = script_json(common() | {"edition": edition, "statistics": statistics})

@@ -4,11 +4,13 @@
 // knobs are a script of their own beside it, which is loaded when the world is first asked for.
 //
 //   ready(world)                                  a promise: the world can be run
-//   run(conditions, seeds, {signal, onprogress, logs, most})
+//   run(conditions, seeds, {signal, onprogress, logs, most, zero})
 //                                                 a promise of one object a condition: {measure: typed array,
 //                                                 [row]}, `digest` a BigUint64Array; with `logs` (true, or
 //                                                 a list of names) also what happened, see `logsOf`;
-//                                                 `most` takes the first seeds alone
+//                                                 `most` takes the first seeds alone; with `zero` also what
+//                                                 the best table that never changes scores, learned
+//                                                 from so many reference seeds (true: from all)
 //   play(condition, seed)                         the same of one episode, with its logs
 //   episodes(condition, seeds)                    a promise of episodes that the page takes step by step
 //   setting(condition)                            a promise of the record's bytes
@@ -26,6 +28,7 @@
   // What runs a world's module. Its text is also the worker's, so it uses nothing from outside.
   function makeMachines() {
     const BASE = 1 << 20; // the stack lies below
+    const MOST_TABLES = 500; // that are kept
     const machines = {};
 
     // A compiled function with its memory, and how Numba passes arrays.
@@ -70,12 +73,19 @@
           BigInt(rows), BigInt(columns), BigInt(columns * size), BigInt(size),
         ];
       }
+
+      three({ start, rows, columns, depth, size }) {
+        const strides = [columns * depth * size, depth * size, size];
+        return [0, 0, BigInt(rows * columns * depth), BigInt(size), start, ...[rows, columns, depth, ...strides].map(BigInt)];
+      }
     }
 
     class Machine extends Module {
-      constructor(module, described) {
+      constructor(module, described, constant = null) {
         super(module);
         this.described = described;
+        this.zeros = constant && new Module(constant); // of tables that never change
+        this.tables = new Map(); // the best one of each condition
       }
 
       // Lay out what a block of episodes needs: `rows` logs and `blocks` episodes, 1 where one serves all.
@@ -186,7 +196,16 @@
         return logs;
       }
 
-      run({ setting, replays, seeds, logs }) {
+      run({ setting, replays, seeds, logs, zero }) {
+        const at = this.played(setting, replays, seeds, Boolean(logs || zero));
+        const columns = this.columns(at);
+        const found = logs ? { columns, logs: this.logsOf(at, columns, logs) } : { columns };
+        if (zero) columns.zero = this.zeroOf(setting, replays, zero, this.truth(at, columns));
+        return found;
+      }
+
+      // Run episodes; with `logged`, a row of logs each.
+      played(setting, replays, seeds, logged) {
         const { whole } = this.described.stages;
         let schedules = null;
         if (replays) {
@@ -194,10 +213,57 @@
           this.take(whole, played);
           schedules = this.probes(played);
         }
-        const at = this.lay(setting, seeds, { rows: logs ? seeds.length : 1, blocks: 1, schedules });
+        const at = this.lay(setting, seeds, { rows: logged ? seeds.length : 1, blocks: 1, schedules });
         this.take(whole, at);
-        const columns = this.columns(at);
-        return logs ? { columns, logs: this.logsOf(at, columns, logs) } : { columns };
+        return at;
+      }
+
+      // What a table is compared with: gold [row, time, field] and places [row, time] as bytes, and last times.
+      truth(at, { steps }) {
+        const { entry, reads } = this.described;
+        const fields = Number(new DataView(this.memory.buffer).getBigInt64(at.setting + reads.fields, true));
+        const bytes = new Uint8Array(this.memory.buffer), times = at.horizon + 1;
+        const gold = new Uint8Array(at.n * times * fields), place = new Uint8Array(at.n * times);
+        for (let i = 0; i < at.n * times; i++) {
+          const begin = at.logs + i * entry.size, values = begin + entry.parts.gold.at;
+          gold.set(bytes.subarray(values, values + fields), i * fields);
+          place[i] = bytes[begin + entry.parts.place.at];
+        }
+        return { gold, place, steps: BigInt64Array.from(steps, BigInt), rows: at.n, times, fields };
+      }
+
+      // What the best table that never changes scores in episodes, [row]; it is learned once a condition.
+      zeroOf(setting, replays, reference, own) {
+        const { zeros, tables } = this, { fields, values } = this.described.constant;
+        const key = [setting, replays ?? [], reference].map((one) => one.join()).join(";"), table = tables.get(key);
+        let learned = { ...own, rows: 0, gold: new Uint8Array(0), place: new Uint8Array(0), steps: new BigInt64Array(0) };
+        if (!table) {
+          const at = this.played(setting, replays, reference, true);
+          learned = this.truth(at, this.columns(at));
+        }
+        zeros.clear();
+        const returned = zeros.room(16), params = zeros.room(setting.length);
+        const given = [learned, own].flatMap(({ gold, place, steps, rows, times, fields: depth }) => [
+          zeros.three({ start: zeros.room(gold.length), rows, columns: times, depth, size: 1 }),
+          zeros.two({ start: zeros.room(place.length), rows, columns: times, size: 1 }),
+          zeros.one(zeros.room(8 * steps.length), rows, 8),
+        ]);
+        const best = zeros.room(8 * (fields + 1)), found = zeros.room(8 * own.rows);
+        const track = zeros.floats(own.rows, own.times), scratch = zeros.floats(3, fields), sums = zeros.floats(fields + 1, values);
+        const { buffer } = zeros.memory, bytes = new Uint8Array(buffer); // it grows no more
+        const START = 4; // of an array, as Numba passes one
+        bytes.set(setting, params);
+        [learned, own]
+          .flatMap(({ gold, place, steps }) => [gold, place, new Uint8Array(steps.buffer)])
+          .forEach((content, at) => bytes.set(content, Number(given[at][START])));
+        if (table) new BigInt64Array(buffer, best, fields + 1).set(table);
+        zeros.call(
+          returned, returned + 8, params, ...given.flat(), ...zeros.one(best, fields + 1, 8), ...zeros.one(found, own.rows, 8),
+          ...zeros.two(track), ...zeros.two(scratch), ...zeros.two(sums),
+        );
+        if (tables.size > MOST_TABLES) tables.clear();
+        tables.set(key, new BigInt64Array(buffer, best, fields + 1).slice());
+        return new Float64Array(buffer, found, own.rows).slice();
       }
     }
 
@@ -215,8 +281,9 @@
       kinds: KINDS,
       load: async (bytes) => new Module(await WebAssembly.compile(bytes)),
       make: async (bytes, described) => new Machine(await WebAssembly.compile(bytes), described),
-      add: async (world, bytes, described) => {
-        machines[world] = new Machine(await WebAssembly.compile(bytes), described);
+      add: async (world, bytes, described, constant) => {
+        const modules = await Promise.all([bytes, constant].map((one) => WebAssembly.compile(one)));
+        machines[world] = new Machine(modules[0], described, modules[1]);
       },
       run: (tasks) => tasks.map(({ world, task }) => machines[world].run(task)),
     };
@@ -228,7 +295,7 @@
     onmessage = async ({ data }) => {
       try {
         if (data.kind === "world") {
-          await machines.add(data.world, data.bytes, data.described);
+          await machines.add(data.world, data.bytes, data.described, data.constant);
           postMessage({ number: data.number, result: true });
         } else {
           const result = machines.run(data.tasks);
@@ -286,19 +353,20 @@
     choose("world", world, common.worlds);
     if (!packed[world]) await fetchScript(world);
     if (packed[world].edition !== common.edition) refuse("The parts of this page are of two editions; reload it.");
-    const [bytes, text] = await Promise.all([unpacked(packed[world].module), unpacked(packed[world].knobs)]);
+    const parts = ["module", "knobs", "constant"].map((part) => unpacked(packed[world][part]));
+    const [bytes, text, constant] = await Promise.all(parts);
     const knobs = JSON.parse(new TextDecoder().decode(text));
-    const { entry, measures, byField, none, wait, stages } = common;
-    const described = { entry, measures, byField, none, wait, stages, episode: knobs.episode, reads: knobs.reads };
+    const { entry, measures, byField, none, wait, stages, constant: room } = common, { episode, reads } = knobs;
+    const described = { entry, measures, byField, none, wait, stages, episode, reads, constant: room };
     knobs.base = bytesOf(knobs.base);
     for (const group of knobs.groups) group.rows = group.rows.map(bytesOf);
     try {
-      const given = { kind: "world", world, bytes, described };
+      const given = { kind: "world", world, bytes, described, constant };
       await Promise.all((await allHands()).map((hand) => hand.ask(given)));
     } catch (error) {
       refuse(`The engine could not start: ${error.message || error}`);
     }
-    worlds[world] = { bytes, described, knobs };
+    worlds[world] = { bytes, described, knobs, constant };
   }
 
   function fetchScript(world) {
@@ -385,7 +453,7 @@
     const machines = makeMachines();
     return {
       ask: async (message) => {
-        if (message.kind === "world") return machines.add(message.world, message.bytes, message.described);
+        if (message.kind === "world") return machines.add(message.world, message.bytes, message.described, message.constant);
         await breath();
         return machines.run(message.tasks);
       },
@@ -433,8 +501,8 @@
   // From here on: what a condition means, by the data that Python has written.
 
   const KEYS = [
-    "world", "policy", "selector", "answered", "given", "weights", "regime", "horizon", "protocol", "profile",
-    "budget", "threshold", "mutation_rate", "setting", "replays",
+    "world", "policy", "selector", "answered", "given", "replays", "weights", "regime", "horizon", "protocol", "profile",
+    "budget", "threshold", "mutation_rate", "setting",
   ];
 
   function checkKeys(what, given, known) {
@@ -496,7 +564,7 @@
     const hasBudget = isWhole(budget) && budget >= 0 && budget <= horizon;
     if (!hasBudget) refuse(`The budget ${shown(budget)} is not in 0..${horizon}.`);
     Object.assign(numbers, { horizon, budget });
-    const threshold = condition.threshold ?? policy.threshold;
+    const threshold = (policyName && policy.threshold === null ? null : condition.threshold) ?? policy.threshold;
     if (threshold !== null) {
       if (policy.threshold === null) refuse(`The policy ${name} has no threshold.`);
       if (!Number.isFinite(threshold)) refuse(`The threshold ${shown(threshold)} is not a finite number.`);
@@ -513,7 +581,7 @@
       if (!Number.isFinite(weight)) refuse(`The weight of ${term} is not a finite number.`);
       numbers[`weights.${term}`] = weight;
     }
-    return { values, numbers, seeds: common.seeds[regimeName][protocol.seeds], replays: policy.replays };
+    return { values, numbers, seeds: common.seeds[regimeName][protocol.seeds], replays: own(condition.replays) === common.own ? policy.replays : condition.replays };
   }
 
   const WRITE = {
@@ -597,7 +665,8 @@
     });
   }
 
-  async function run(conditions, seeds = null, { signal = null, onprogress = null, logs = false, most = Infinity } = {}) {
+  async function run(conditions, seeds = null, options = {}) {
+    const { signal = null, onprogress = null, logs = false, most = Infinity, zero = false } = options;
     if (signal?.aborted) throw overtaken();
     if (!Array.isArray(conditions)) refuse("Conditions are an array.");
     await Promise.all([...new Set(conditions.map(({ world }) => world))].map(ready));
@@ -611,6 +680,7 @@
     let done = 0;
     return new Promise((resolve, reject) => {
       const atOnce = logs ? LOGGED : ROWS;
+      const reference = zero && seedsOf(null, common.constant.reference, zero === true ? Infinity : zero);
       const state = { over: false, fail: null, atOnce };
       const abort = () => state.fail(overtaken());
       const end = (settle, value) => {
@@ -624,7 +694,7 @@
       const pieces = jobs.map(() => []);
       jobs.forEach(({ world, setting, replays, seeds: own }, i) => {
         for (let first = 0, piece = 0; first < own.length; first += atOnce, piece++) {
-          const task = { setting, replays, seeds: own.slice(first, first + atOnce), logs };
+          const task = { setting, replays, seeds: own.slice(first, first + atOnce), logs, zero: reference };
           queue.push({
             run: state,
             world,

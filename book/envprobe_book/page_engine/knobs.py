@@ -15,11 +15,13 @@ import numpy as np
 from envprobe_book.page_engine.settings import HABITS, LEVELS, WEIGHTS, params_for
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.conditions import LARGEST_SEED, Condition, titles
+from envprobe_core.constant import VALUES
 from envprobe_core.engine import batch, records
 from envprobe_core.policies import POLICIES, THRESHOLD
 from envprobe_core.protocols import PROTOCOLS, SWITCHES, parse_protocol, switch_values, turned
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS
+from envprobe_core.zero import REFERENCE
 
 Values = dict[str, Any]
 SWITCHED = tuple(name for name, default in HABITS.items() if isinstance(default, bool | str))
@@ -226,6 +228,11 @@ def common() -> dict[str, Any]:
         "byField": batch.BY_FIELD,
         "none": records.NONE,
         "wait": records.WAIT,
+        "constant": {
+            "reference": [int(REFERENCE[0]), int(REFERENCE[-1]) + 1],
+            "fields": records.FIELDS,
+            "values": VALUES,
+        },
         "stages": {name: getattr(batch.kernel, stage) for name, stage in STAGES.items()},
     }
 

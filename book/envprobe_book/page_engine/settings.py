@@ -3,7 +3,8 @@
 A plain condition is what JSON can hold. It names a world, and what it leaves out is the default:
 
     world           tooldag, objectstate or graphnav
-    policy          a name; `selector` (another's fields), `answered` and `given` as in `policies.Policy`
+    policy          a name; `selector` (another's fields), `answered` and `given` as in `policies.Policy`;
+                    `replays`, of the yoked placebo: the policy whose probes it repeats
     weights         of the score's terms: {"c": 1, "s": 1, "u": 1, "d": 1}, or VoI's `weight`
     regime          a name, or a name with levels: {"name": "S2", "complexity": 0, ...}
     horizon         steps; the budget follows it unless it is given too
@@ -24,7 +25,7 @@ from typing import Any
 
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.conditions import Condition, find_profile, find_regime
-from envprobe_core.engine.batch import kernel_params
+from envprobe_core.engine.batch import kernel_params, replayed
 from envprobe_core.engine.noise import level32
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
@@ -37,8 +38,8 @@ WEIGHTS = (*TERMS, "weight")
 NO_HABIT = ("name", "assumption")  # of a profile's fields
 HABITS = {field.name: field.default for field in fields(AgentProfile) if field.name not in NO_HABIT}
 KEYS = (
-    "world", "policy", "selector", "answered", "given", "weights", "regime", "horizon", "protocol", "profile",
-    "budget", "threshold", "mutation_rate", "setting",
+    "world", "policy", "selector", "answered", "given", "replays", "weights", "regime", "horizon", "protocol",
+    "profile", "budget", "threshold", "mutation_rate", "setting",
 )  # fmt: skip
 
 
@@ -50,6 +51,8 @@ def policy_of(plain: Plain) -> Policy:
     for name in ("answered", "given"):
         if plain.get(name) is not None:
             policy = replace(policy, **{name: bool(plain[name])})
+    if plain.get("replays") is not None:
+        policy = replace(policy, replays=find_policy(plain["replays"]).name)
     weights = {name: float(value) for name, value in (plain.get("weights") or {}).items()}
     return replace(policy, rule=policy.rule._replace(**weights))
 
@@ -122,9 +125,7 @@ def to_plain(condition: Condition) -> dict[str, Any] | None:
             return said
     raw = {"world": condition.world, "setting": _in_base64(wanted)}
     if condition.policy.replays is not None:
-        raw["replays"] = _in_base64(
-            kernel_params(replace(condition, policy=POLICIES[condition.policy.replays]))
-        )
+        raw["replays"] = _in_base64(kernel_params(replayed(condition)))
     return raw
 
 
@@ -134,13 +135,13 @@ def _in_words(condition: Condition) -> dict[str, Any]:
         condition.policy,
         {name: value for name, value in condition.key.items() if value is not None},
     )
-    alike = [one for one in POLICIES.values() if (one.rule, one.replays) == (policy.rule, policy.replays)]
+    alike = [one for one in POLICIES.values() if one.rule == policy.rule]
     gate = next((one for one in alike if one.name == policy.name), (alike or [policy])[0])
     plain["policy"] = gate.name
     if policy.selector != gate.selector:
         named = (name for name, one in POLICIES.items() if one.rule == policy.selector)
         plain["selector"] = next(named, None)
-    for name in ("answered", "given"):
+    for name in ("answered", "given", "replays"):
         if getattr(policy, name) != getattr(gate, name):
             plain[name] = getattr(policy, name)
     if condition.profile != PROFILES.get(condition.profile.name):

@@ -21,6 +21,7 @@ CAP = 6  # points, of an interval's ends
 UPRIGHT = ("curves", "points", "frontier")  # the value's axis is the vertical one
 PROTOCOL_DASHES = {"paper": "-", "observed": (0, (5, 2)), "released": (0, (1.2, 1.6))}
 OTHER_DASHES = ((0, (5, 2, 1, 2)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1)))  # protocols with switches turned
+WHOLE, PART_TINTS = "gain", (0.16, 0.42, 0.8)  # of figures of parts: hues belong to policies
 PRINTED = {"color": INK, "marker": "d", "markerfacecolor": "none", "linestyle": "none"}
 
 
@@ -45,8 +46,10 @@ def draw(
 
     Args:
         kind: `forest` (a value with its interval a row), `curves` (a value over `x`, with its band), `bars`
-            (a value a row), `tornado` (bars by size, from zero), `points` (of `x` and `y`) or `frontier`
-            (points, those that no other beats filled and joined; a column `nondominated` may say which).
+            (a value a row), `tornado` (bars by size, from zero), `parts` (a row's bars one after the other
+            from zero, the series `gain` their sum, as a dot with its interval), `points` (of `x` and `y`) or
+            `frontier` (points, those that no other beats filled and joined; a column `nondominated` may say
+            which).
         frame: a row an estimate; an interval stands in `<value>_low`, `<value>_high`, or `low`, `high`; what
             the paper prints, if anything, in `printed_<value>`: a number or several, drawn as diamonds.
         name: a name no other figure of the page has.
@@ -78,7 +81,8 @@ def draw(
     groups = list(dict.fromkeys(frame[panels])) if panels else [None]
     parts = [frame[frame[panels] == group] if panels else frame for group in groups]
     down = -(-len(groups) // columns)
-    tallest = max(1.9 if upright else ROW * max(3, len(own)) for own in parts)
+    rows = [own[x].nunique() if kind == "parts" else len(own) for own in parts]
+    tallest = max(1.9 if upright else ROW * max(3, count) for count in rows)
     height = down * (tallest + PANEL_EDGE * (0.55 if panels else 0.2)) + 0.55
     figure, axes = canvas(height, rows=down, columns=columns, sharex=True, sharey=upright)
     told = []
@@ -98,12 +102,17 @@ def draw(
             panel.set_title(title, loc="left", y=1.0)  # where it belongs, as nothing stands on top
     for panel in axes.flat[len(groups) :]:
         panel.set_visible(False)
-    if kind in ("forest", "bars") and len({tuple(own[x]) for own in parts}) == 1:
+    if kind in ("forest", "bars", "parts") and len({tuple(own[x]) for own in parts}) == 1:
         for panel in axes[:, 1:].flat:  # equal rows are named once, on the left
             panel.tick_params(axis="y", labelleft=False)
     (figure.supylabel if upright else figure.supxlabel)(label, fontsize=9.5)
     if upright:
         axes[-1, columns // 2].set_xlabel(across)  # below a panel: a figure's label meets the legend
+    if kind == "parts":
+        handles, labels = axes.flat[0].get_legend_handles_labels()
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=1 if max(map(len, labels)) > 30 else 2
+        )
     if series and upright:
         handles, labels = axes.flat[0].get_legend_handles_labels()
         legend = figure.legend(handles, labels, loc="outside lower center", ncols=min(3, max(1, len(labels))))
@@ -171,6 +180,36 @@ def _forest(axes: Axes, own: pd.DataFrame, x: str, y: str, series: str, *, bars:
     return ", ".join(told)
 
 
+def _parts(axes: Axes, own: pd.DataFrame, x: str, y: str, series: str) -> str:
+    """Draw what a sum is made of: bars that begin where those of their side end, and the sum as a dot."""
+    names = list(dict.fromkeys(own[x]))
+    kinds = [kind for kind in dict.fromkeys(own[series]) if kind != WHOLE]
+    axes.set_yticks(range(len(names)), map(titled, names))
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x")
+    values = own.pivot(index=x, columns=series, values=y).loc[names]
+    ends = np.zeros((2, len(names)))  # of the bars left and right of zero
+    for kind, tint in zip(kinds, PART_TINTS, strict=False):
+        sizes = values[kind].to_numpy()
+        side = (sizes > 0).astype(int)
+        left = ends[side, range(len(names))]
+        style = {"height": 0.62, "facecolor": INK, "alpha": tint, "linewidth": 0}
+        axes.barh(range(len(names)), sizes, left=left, label=titled(kind), **style)
+        ends[side, range(len(names))] += sizes
+    whole = own[own[series] == WHOLE].set_index(x).loc[names]
+    low, high = _interval(whole, y)
+    for colour, wider in ((GROUND, 2.4), (INK, 0.0)):  # to be seen on dark and on light bars
+        axes.hlines(range(len(names)), low, high, color=colour, lw=1.4 + wider, zorder=3)
+        size = {"markersize": 5 + wider, "markeredgewidth": 0}
+        axes.plot(whole[y], range(len(names)), "o", color=colour, zorder=3, **size)
+    told = []
+    for name in names:
+        each = ", ".join(f"{titled(kind)} {number(values.loc[name, kind], 1)}" for kind in [WHOLE, *kinds])
+        told.append(f"{titled(name)}: {each}")
+    return "; ".join(told)
+
+
 def _curves(axes: Axes, own: pd.DataFrame, x: str, y: str, series: str) -> str:
     told = []
     lines = list(dict.fromkeys(own[series])) if series else [None]
@@ -232,6 +271,6 @@ def _frontier(axes: Axes, own: pd.DataFrame, x: str, y: str, series: str) -> str
 
 _bars = partial(_forest, bars=True)
 _KINDS: dict[str, Any] = {
-    "forest": _forest, "bars": _bars, "tornado": _bars,
+    "forest": _forest, "bars": _bars, "tornado": _bars, "parts": _parts,
     "curves": _curves, "points": _points, "frontier": _frontier,
 }  # fmt: skip

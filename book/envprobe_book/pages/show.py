@@ -84,6 +84,8 @@ def show(
         how = written(name, frame[own])
         if digits is not None and _stem(name) in MEASURED:
             how = how[:-1] + str(digits)
+        if how.startswith("%") and f"{own}_low" in flat:
+            how = "3"  # a share with its interval
         interval = f"{{{value if end == 'low' else own}:[{how.strip('+%') or 1}]}}"
         texts = [f"{{{own}:{how}}}" if how else f"{{{own}}}"] if end != "low" else []
         texts += [interval] if end == "low" or f"{own}_low" in flat else []

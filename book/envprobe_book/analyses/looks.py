@@ -1,0 +1,159 @@
+"""When a look pays: what one look at a field is worth by when it is taken, and what it may cost (ours).
+
+A field that was right at age 0 is wrong at age a with probability e(a). Where it moves to one of R places
+with probability h a step, e(a) = (1 - 1/R)(1 - lam**a) with lam = 1 - h; where it flips between two values,
+lam = 1 - 2h and the limit is 1/2. `limit` is that limit, e at infinity. A look at step t tells g_t, and
+nothing else is learned. Worths are in fields: the expected number of fields that are right because of it.
+
+Where the field of an agent is lost for good, as a tool that nobody loads again, `lost_end` and `lost_mean`
+hold. `graft` asks a recorded log what looks would have been worth in it; it assumes nothing of the world.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from envprobe_core.engine.batch import Trajectory
+from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.worlds.base import Floats, Ints
+
+Worth = Callable[..., float]
+
+
+def worth_end(t: int, horizon: int, lam: float, limit: float = 1.0) -> float:
+    """The worth of a look at step t for a score at the end: e(H) - e(H - t); it rises with t at any rate.
+
+    >>> round(worth_end(29, 30, 0.9, 0.9), 4)
+    0.7719
+    """
+    return limit * (lam ** (horizon - t) - lam**horizon)
+
+
+def worth_mean(t: int, horizon: int, lam: float, limit: float = 1.0) -> float:
+    """The worth of a look at step t for a score that is averaged over the steps.
+
+    It is the same at t and H - t, so the best step is the middle at any rate.
+
+    >>> round(worth_mean(10, 30, 0.9), 6) == round(worth_mean(20, 30, 0.9), 6)
+    True
+    """
+    if lam == 1:
+        return 0.0
+    return limit * (1 - lam**t) * (lam - lam ** (horizon - t + 1)) / ((1 - lam) * horizon)
+
+
+def worth_use(t: int, use: int, lam: float, limit: float = 1.0) -> float:
+    """The worth of a look at step t for an action at step `use` that reads the field; 0 after it.
+
+    >>> worth_use(9, 9, 0.9)
+    0.0
+    """
+    return worth_end(t, use, lam, limit) if t < use else 0.0
+
+
+def lost_end(t: int, horizon: int, rate: float) -> float:
+    """The worth at the end of a look at a field that is lost for good with a probability a step.
+
+    >>> round(lost_end(14, 30, 0.02), 3)
+    0.246
+    """
+    return 1 - (1 - rate) ** t
+
+
+def lost_mean(t: int, horizon: int, rate: float) -> float:
+    """The same for a score that is averaged over the steps; here the best step hangs on the rate.
+
+    >>> [best_step(lost_mean, 30, rate) for rate in (0.02, 0.1, 0.3)]
+    [14, 11, 6]
+    """
+    return (1 - (1 - rate) ** t) * (horizon - t) / horizon
+
+
+def best_step(worth: Worth, horizon: int, *rates: float) -> int:
+    """The step at which a look is worth most.
+
+    >>> best_step(worth_end, 30, 0.9), best_step(worth_mean, 30, 0.9)
+    (29, 15)
+    """
+    return max(range(horizon), key=lambda t: worth(t, horizon, *rates))
+
+
+def budget(horizon: int, lam: float, limit: float, price: float) -> int:
+    """How many looks pay for a score at the end, at distinct fields, the k-th last one at step H - k.
+
+    Args:
+        horizon: H.
+        lam, limit: as the module says.
+        price: of a look, in fields.
+
+    >>> budget(30, 0.9, 1.0, 0.2)
+    13
+    """
+    return sum(worth_end(horizon - k, horizon, lam, limit) > price for k in range(1, horizon + 1))
+
+
+def net_worth(looks: int, horizon: int, lam: float, limit: float, price: float) -> float:
+    """What so many looks are worth for a score at the end, minus their price, in fields.
+
+    >>> round(net_worth(13, 30, 0.9, 1.0, 0.2), 2)
+    3.56
+    """
+    return sum(worth_end(horizon - k, horizon, lam, limit) - price for k in range(1, looks + 1))
+
+
+def regret(horizon: int, rate: float, told: float, limit: float, price: float) -> float:
+    """What is lost by the number of looks that pays at another rate than the true one, in fields.
+
+    The steps at which looks are taken do not hang on the rate, so a wrong rate costs by their number alone.
+
+    >>> round(regret(30, 0.1, 0.3, 1.0, 0.2), 2)
+    1.44
+    """
+    best, taken = (budget(horizon, 1 - one, limit, price) for one in (rate, told))
+    return net_worth(best, horizon, 1 - rate, limit, price) - net_worth(
+        taken, horizon, 1 - rate, limit, price
+    )
+
+
+def pays_at(t: int, age: int, horizon: int, lam: float, limit: float, price: float) -> bool:
+    """Whether a look at step t pays for a score at the end, at a belief of an age.
+
+    >>> pays_at(29, 10, 30, 0.9, 1.0, 0.2), pays_at(5, 10, 30, 0.9, 1.0, 0.2)
+    (True, False)
+    """
+    return limit * (1 - lam**age) * lam ** (horizon - t) > price
+
+
+def graft(recording: Trajectory, probe: Ints, *, averaged: bool = False) -> Floats:
+    """What looks would have been worth in recorded episodes that had none, [row], as a share of the fields.
+
+    The truth g_t is written into the log at each probed step and field, and stays until the agent itself
+    writes that field anew; then right fields are counted again. It is no run: what an agent would have done
+    otherwise for an answer is not in it. It needs gold in the log, and prices a look for any agent.
+
+    Args:
+        recording: episodes without probes.
+        probe: [row, step], the fields that are looked at, or -1.
+        averaged: whether right fields are averaged over the steps instead of counted at the end.
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> from envprobe_core.engine.batch import simulate_logged
+    >>> own = simulate_logged(make_condition("tooldag", "no-probe"), np.arange(20))
+    >>> looks = np.full(own.probe.shape, -1); looks[:, 29] = 3
+    >>> float(graft(own, looks).mean().round(4))
+    0.0111
+    """
+    belief, gold, steps = recording.belief, recording.gold, recording.steps.astype(np.int64)
+    worth, known = np.zeros(len(steps)), (gold[:, 0] != UNKNOWN).sum(axis=1)
+    for row, own in enumerate(np.asarray(probe)):
+        last = int(steps[row])
+        for field in np.unique(own[:last][own[:last] >= 0]):
+            held, truth = belief[row, : last + 1, field], gold[row, : last + 1, field]
+            told = held.copy()
+            rewrites = np.append(np.flatnonzero(held[1:] != held[:-1]) + 1, last + 1)
+            for t in np.flatnonzero(own[:last] == field):
+                until = rewrites[np.searchsorted(rewrites, t + 1)]  # the agent's own next change of it
+                told[t + 1 : until] = truth[t]
+            better = (told == truth).astype(float) - (held == truth)
+            worth[row] += better[1:].mean() if averaged and last else better[-1]
+    return worth / known

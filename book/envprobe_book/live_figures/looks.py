@@ -1,0 +1,79 @@
+"""The plane of hazard and price: how many looks pay, with a slider for each and one for the horizon.
+
+Every number that the page shows was made by `analyses.looks` at the points of a grid; the page looks them up.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from envprobe_book.analyses.looks import best_step, budget, net_worth, regret, worth_mean
+from envprobe_book.pages.figures import GREY, INK, Drawing, canvas, styled
+from envprobe_book.pages.markup import script_json
+from envprobe_core.regimes import REGIMES
+
+RATES = tuple(float(f"{rate:.3g}") for rate in np.geomspace(0.005, 0.6, 25))
+PRICES = tuple(round(0.05 * place, 2) for place in range(1, 20))
+HORIZONS = (10, 20, 30, 40, 60)
+MARK = {"horizon": 30, "rate": 0.1, "price": 0.2}
+WRONG = (1 / 3, 3.0)  # a rate that is told is so many times the true one
+HIGHEST_RATE = 0.95
+
+
+@dataclass(frozen=True)
+class Looks:
+    """How many looks pay, at each rate and price of a grid, for each horizon."""
+
+    limit: float = 1.0  # the share that is wrong in the end, without a look
+
+    def cells(self, horizon: int) -> list[list[list[float]]]:
+        """Looks that pay, their net worth, and what two wrong rates cost, [price, rate, part], in fields."""
+        return [[self._cell(horizon, rate, price) for rate in RATES] for price in PRICES]
+
+    def _cell(self, horizon: int, rate: float, price: float) -> list[float]:
+        looks = budget(horizon, 1 - rate, self.limit, price)
+        net = net_worth(looks, horizon, 1 - rate, self.limit, price)
+        told = (min(HIGHEST_RATE, times * rate) for times in WRONG)
+        lost = [regret(horizon, rate, one, self.limit, price) for one in told]
+        return [looks, *(round(value, 2) for value in (net, *lost))]
+
+    @property
+    def drawing(self) -> Drawing:
+        """The plane of the paper's horizon as a still figure."""
+        return _draw(self.cells(MARK["horizon"]))
+
+    def as_data(self) -> dict[str, Any]:
+        """What the page shows: cells by horizon, what stands at their places, and where the reader begins."""
+        own = {str(horizon): self.cells(horizon) for horizon in HORIZONS}
+        middle = {str(horizon): best_step(worth_mean, horizon, 1 - MARK["rate"]) for horizon in HORIZONS}
+        paper = {str(regime.horizon): regime.budget for regime in REGIMES.values()}
+        axes = {"rates": RATES, "prices": PRICES, "horizons": HORIZONS}
+        return axes | {"cells": own, "middle": middle, "paper": paper, "mark": MARK}
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        page = (
+            f'<div class="live-looks" data-engine><div class="live-static">{self.drawing.svg()}</div>'
+            f'<script type="application/json">{script_json(self.as_data())}</script></div>'
+        )
+        return {"text/html": page, "text/plain": self.drawing.alt}
+
+
+@styled
+def _draw(cells: list[list[list[float]]]) -> Drawing:
+    figure, panels = canvas(3.0)
+    axes, looks = panels[0, 0], np.array(cells)[:, :, 0]
+    shown = axes.pcolormesh(RATES, PRICES, looks, shading="nearest", cmap="Greys", vmin=0, vmax=30)
+    axes.contour(RATES, PRICES, looks, levels=[6.5, 7.5], colors=INK, linewidths=0.9)
+    axes.plot(MARK["rate"], MARK["price"], "+", color=INK, markersize=9, markeredgewidth=1.6)
+    axes.set(xscale="log", xlabel="hazard h, a step", ylabel="price of a look [fields]")
+    axes.set_xticks([0.01, 0.03, 0.1, 0.3], ["0.01", "0.03", "0.1", "0.3"])
+    axes.minorticks_off()
+    axes.tick_params(colors=GREY, labelcolor=INK)
+    figure.colorbar(shown, label="looks that pay")
+    alt = (
+        "How many looks pay for a score at the end of 30 steps, by hazard and price, between the lines the "
+        f"paper's 7; at a hazard of {MARK['rate']} and a price of {MARK['price']} it is "
+        f"{budget(MARK['horizon'], 1 - MARK['rate'], 1.0, MARK['price'])}."
+    )
+    return Drawing(figure, "looks-plane", alt)
