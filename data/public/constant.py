@@ -9,7 +9,8 @@ the table differs, and whether they act.
     first-table        acts as the scribe; the table stays what the scribe writes first
     true-first-table   acts as the scribe; the table stays the true state of the first step
     best-constant      acts as the scribe; of all tables that never change the best on episodes of the same
-                       world and policy with other seeds, 800000 to 800199
+                       world and policy with other seeds, 800000 to 800199, played with an empty table (which
+                       the oracle's probes hang on, and no other's)
     all-done           acts as the scribe, on tools: every tool completed, every output there, every tool open
     never-acts         writes nothing and proposes what does nothing
     never-acts-first   writes what the scribe writes first, and proposes what does nothing
