@@ -37,8 +37,8 @@
       return { knob, values, input, value, line: element("label", {}, `${name} `, value, input) };
     });
 
-    function move(change) {
-      Object.assign(at, change);
+    function move(to) {
+      Object.assign(at, to);
       const own = data.cells[horizons[at.horizon]], most = Math.max(...own.flat().map(([looks]) => looks));
       const paper = data.paper[horizons[at.horizon]];
       cells.forEach((row, y) => row.forEach((cell, x) => {
