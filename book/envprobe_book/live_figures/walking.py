@@ -124,6 +124,15 @@ def _deeds() -> dict[str, dict[str, list[str]]]:
     return json.loads((Path(__file__).parent / "switches.json").read_text(encoding="utf-8"))
 
 
+def deed(switch: str, value: str) -> str:
+    """What one does who sets a switch of a protocol to a value.
+
+    >>> deed("clock", "stands")
+    'stop the world to probe'
+    """
+    return _deeds()[switch][value][0]
+
+
 def _said(last: str, switch: str) -> list[str]:
     """What one does who sets a switch as a protocol has it, and the doing."""
     return _deeds()[switch][getattr(parse_protocol(last), switch)]

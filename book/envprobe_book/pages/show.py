@@ -30,6 +30,7 @@ import pandas as pd
 
 from envprobe_book.pages.figures import STRATUM_TITLES
 from envprobe_book.pages.frames import is_name, order_of, title_of
+from envprobe_book.pages.markup import EMPTY
 from envprobe_book.pages.table import Table, table
 
 WRITTEN = {
@@ -93,7 +94,9 @@ def show(
         head = ", ".join(map(_head, [_stem(name), *parts] if several and len(key) > 1 else parts))
         columns[heads.get(str(parts[0]), head)] = " ".join(texts)
     stacks = len(columns) >= WIDE and len(frame) <= LONG
-    return replace(table(frame, label, caption, columns, once=once), stacks=stacks)
+    made = table(frame, label, caption, columns, once=once)
+    rows = [[EMPTY if cell == f"{EMPTY} {EMPTY}" else cell for cell in row] for row in made.rows]
+    return replace(made, rows=rows, stacks=stacks)
 
 
 def _stem(name: Any) -> str:
