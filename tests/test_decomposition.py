@@ -193,13 +193,20 @@ def test_the_schedule_that_begins_where_periodic_does_is_periodic():
 
 
 def test_nothing_is_concluded_of_protocols_that_were_not_run():
-    said, row = [], {"protocol": "observed", "world": "tooldag", "pair": "timing × metric", "first": 0}
-    row |= {"value": 1.0, "value_low": 1.0, "value_high": -1.0, "gain": -1.0, "gain_low": 1.0, "share": 1.0}
-    rows = pd.DataFrame(
-        [row | {"stratum": "tools", "part": "answers alone", "terminal_low": 0.0, "differ": 0}]
-    )
-    given = dict.fromkeys(("way", "crossed", "splits", "answers", "unanswered", "phases"), rows)
-    given |= {"way": rows.assign(part="scoring"), "splits": rows.assign(part="information")}
+    row = {"protocol": "observed", "world": "tooldag", "pair": "timing × metric", "first": 0}
+    row |= {"value": 1.0, "value_high": -1.0, "gain": -1.0, "gain_low": 1.0, "terminal_low": 0.0, "differ": 0}
+    rows = pd.DataFrame([row])
+    given = dict.fromkeys(("crossed", "unanswered", "phases"), rows) | {
+        "splits": rows.assign(part="information")
+    }
+    given["answers"] = pd.DataFrame({("answers alone", "gain_low"): [1.0]}, ["observed"])
+    given["way"] = pd.DataFrame({("tools", "gain"): [1.0]}, ["scoring"])
     given |= {"first": "observed", "last": "released", "GROUPS": ["scoring"], "conclude": conclude}
-    run_cell("text-and-code", "41", take_away=lambda paper, found, on: said.extend(found), **given)
+    cells = {
+        "said-shares": ["scoring"], "said-untold": ["untold"],
+        "said-answers": ["worth_more", "by_themselves"],
+        "said-phases": ["phase"], "said-crossed": ["interact"],
+    }  # fmt: skip
+    made = {cell: run_cell("text-and-code", cell, **given) for cell in cells}
+    said = [getattr(made[cell], name) for cell, names in cells.items() for name in names]
     assert ["~~" in one.markdown for one in said] == [True, False, True, False, True, False]
