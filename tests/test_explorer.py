@@ -18,7 +18,7 @@ from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
 from envprobe_core.sources import ROOT
 
-FIGURES = ("levels", "differences", "frontier", "over-time", "probes", "useful", "table")
+FIGURES = ("levels", "differences", "above-zero", "frontier", "over-time", "probes", "useful", "table")
 SHOWN = """(name) => {
   const told = ({value, low, high}) => [value, low, high].flat().map((one) => (Number.isNaN(one) ? null : one));
   const {rows, found, setting, seeds} = EnvProbe.explorer.state.figures[name];
@@ -93,8 +93,8 @@ def test_at_first_the_numbers_are_those_of_run_summarize_and_compare(opened, fol
         cells = page.locator(".explorer-table tbody tr").evaluate_all(
             "rows => rows.map((row) => [...row.children].map((cell) => cell.firstChild.textContent))"
         )
-    frame = run("tooldag", list(COMPARED), protocols="paper", seeds="0:60")
-    measures = ("accuracy", "success", "useful/probes", "repeated_probes/probes", "probes")
+    frame = run("tooldag", list(COMPARED), protocols="paper", seeds="0:60", facts="zero")
+    measures = ("accuracy", "zero", "success", "useful/probes", "repeated_probes/probes", "probes")
     means = summarize(frame, list(measures), "policy").set_index(["policy", "measure"])["mean"]
     for row, policy in zip(cells, COMPARED, strict=True):
         told = [f"{means[policy, measure]:.{2 if measure == 'probes' else 3}f}" for measure in measures]

@@ -16,7 +16,7 @@ from test_pages import WAITS
 
 pytestmark = pytest.mark.browser
 LIVE = (
-    "main-results", "why-the-numbers", "terms", "over-time", "pareto", "what-probes-find",
+    "worth-of-nothing", "main-results", "why-the-numbers", "terms", "over-time", "pareto", "what-probes-find",
     "other-settings", "robustness", "voi", "what-we-found", "how-a-section-is-made", "theory",
 )  # fmt: skip
 FOUND = "name => EnvProbe.live.figures[name].found.map(({value}) => [value.value, value.low, value.high])"

@@ -126,6 +126,11 @@
           [row(name, panel, estimate("gain", measure, [name, moved.reference], worlds))])),
       },
       {
+        name: "above-zero", kind: "forest", digits: 3, line: 0, label: "accuracy above the best table that never changes",
+        title: () => "Who is right more often than a table that was written before the episode",
+        rows: (moved) => each(moved, (name, worlds) => [row(name, "", estimate("mean", "accuracy-zero", [name], worlds))]),
+      },
+      {
         name: "frontier", kind: "frontier", digits: 3, label: "accuracy", across: "task success",
         title: () => "Which policies buy accuracy with success, and which have both",
         rows: (moved) => each(moved, (name, worlds) => [row(name, "", estimate("mean", "accuracy", [name], worlds), {
@@ -188,6 +193,7 @@
 
   const COLUMNS = [
     ["accuracy", "Accuracy", 3],
+    ["zero", "Its zero", 3],
     ["success", "Success", 3],
     ["useful/probes", "Useful", 3],
     ["repeated_probes/probes", "Repeated", 3],

@@ -13,7 +13,10 @@ from envprobe_book.pages.figures import GREY, INK, Drawing, canvas, styled
 from envprobe_book.pages.markup import script_json
 from envprobe_core.regimes import REGIMES
 
-RATES = tuple(float(f"{rate:.3g}") for rate in np.geomspace(0.005, 0.6, 25))
+RATES = (
+    0.005, 0.006, 0.008, 0.01, 0.012, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12, 0.15,
+    0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6,
+)  # fmt: skip
 PRICES = tuple(round(0.05 * place, 2) for place in range(1, 20))
 HORIZONS = (10, 20, 30, 40, 60)
 MARK = {"horizon": 30, "rate": 0.1, "price": 0.2}

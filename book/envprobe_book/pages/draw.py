@@ -105,9 +105,12 @@ def draw(
     if kind in ("forest", "bars", "parts") and len({tuple(own[x]) for own in parts}) == 1:
         for panel in axes[:, 1:].flat:  # equal rows are named once, on the left
             panel.tick_params(axis="y", labelleft=False)
-    (figure.supylabel if upright else figure.supxlabel)(label, fontsize=9.5)
+    if kind == "parts":
+        axes[-1, columns // 2].set_xlabel(label)  # below a panel: a figure's label meets the legend
+    else:
+        (figure.supylabel if upright else figure.supxlabel)(label, fontsize=9.5)
     if upright:
-        axes[-1, columns // 2].set_xlabel(across)  # below a panel: a figure's label meets the legend
+        axes[-1, columns // 2].set_xlabel(across)
     if kind == "parts":
         handles, labels = axes.flat[0].get_legend_handles_labels()
         figure.legend(
