@@ -38,6 +38,7 @@ FEW = {
     "seeds": SEEDS, "more_seeds": "42:66", "training": "10000:10006", "resamples": 200,
     "setting_resamples": 200, "profiles": 16, "seeds_each": 10, "wide_profiles": 16, "pasts": 8,
     "futures": 4, "points": 3, "held_out": "10000:10012", "dry_run": 1, "jobs": 1,
+    "rounds": 3, "at_once": 16,
 }  # fmt: skip
 MEASURED = (
     "accuracy", "accuracy_terminal", "accuracy_slot", "success", "probes", "useful", "collapse_onset",
@@ -48,7 +49,7 @@ SECTIONS = (
     "main-results", "what-the-repository-records", "terms", "over-time", "pareto",
     "what-probes-find", "why-the-numbers", "one-episode", "how-a-section-is-made", "text-and-code",
     "environments", "voi", "theory", "robustness", "other-settings", "scoreboard", "optimal-bound",
-    "language-model",
+    "language-model", "learning",
 )  # fmt: skip
 OTHERWISE = {
     "optimal-bound": ({"probes": 1}, {"steps": 6}),  # which enumerates states

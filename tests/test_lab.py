@@ -5,6 +5,7 @@ import functools
 import json
 import re
 
+import nbformat
 import numpy as np
 import pytest
 from numba import njit
@@ -12,6 +13,8 @@ from numba import njit
 from built_book import SMALL
 from envprobe_book import classroom as lab
 from envprobe_book.classroom import checks, exercises, policy_check
+from envprobe_book.classroom.checks import CHECKS, check
+from envprobe_book.classroom.exercises import BEGIN, END
 from envprobe_book.reproduce.sections import cell_source, find_sections
 from envprobe_core.conditions import Condition, parse_seeds
 from envprobe_core.engine.batch import simulate, simulate_logged
@@ -391,3 +394,40 @@ def test_a_leaderboard_in_one_unit_has_the_boards_numbers():
     np.testing.assert_allclose(shown["accuracy"], 100 * board["accuracy"], atol=0.05)
     np.testing.assert_allclose(shown["ahead"], board["minus_simple"], atol=0.05)
     assert shown.loc["EnvProbe-Simple", ["ahead", "from", "to"]].tolist() == [0, 0, 0]
+
+
+def test_the_exercises_are_an_assignment_of_nbgrader(tmp_path):
+    """Its form, as version 3 of nbgrader wants it, and no solution outside the marks that it clears."""
+    assert call("answers", "--nbgrader", "--out", tmp_path) == 0
+    text = (tmp_path / "source" / "exercises" / "exercises.ipynb").read_text()
+    notebook = nbformat.reads(text, as_version=4)
+    nbformat.validate(notebook)
+    graded = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
+    about = [cell.metadata["nbgrader"] for cell in graded]
+    names = [one["grade_id"] for one in about]
+    assert len(set(names)) == len(names)
+    assert {name.removesuffix("-check") for name in names if name.endswith("-check")} == {*CHECKS}
+    assert {name.removesuffix("-answer") for name in names if name.endswith("-answer")} >= {*CHECKS}
+    for cell, one in zip(graded, about, strict=True):
+        assert one["schema_version"] == 3
+        assert one["locked"] is not one["solution"]
+        source = cell.source
+        if one["solution"]:
+            assert source.startswith(BEGIN)
+            assert source.endswith(END)
+        else:
+            assert source.endswith(", graded=True)")
+        compile(source, one["grade_id"], "exec")
+    cleared = re.sub(f"{BEGIN}.*?{END}", "", text, flags=re.DOTALL)
+    assert 'run(\\"tooldag\\", \\"simple no-probe\\"' not in cleared
+    assert call("answers", "--nbgrader", "--out", tmp_path) == 2
+    assert call("answers", "--nbgrader") == 2
+
+
+def test_a_graded_check_is_an_error_where_the_form_is_not_right():
+    space = {"check": check, "split": {"gain": 3.0, "answers": 1.0, "the rest": 2.0}}
+    exec("found = check('ex-placebo', graded=True)", space)
+    assert space["found"].markdown.endswith("the numbers must say.")
+    for wrong in ({}, {"split": {"gain": 3.0}}):
+        with pytest.raises(AssertionError):
+            exec("check('ex-placebo', graded=True)", {"check": check} | wrong)

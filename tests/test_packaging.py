@@ -11,7 +11,9 @@ import zipfile
 from importlib.metadata import packages_distributions
 
 import pytest
+import yaml
 
+import envprobe_core
 from envprobe_book import extras
 from envprobe_core.sources import DATA, ROOT
 from processes import contents, envprobe
@@ -137,3 +139,18 @@ def test_what_notebooks_import_comes_with_the_recipe_that_their_feet_give():
         capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_an_archive_and_a_container_are_told_what_the_project_says_of_itself():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    archived = json.loads((ROOT / ".zenodo.json").read_text())
+    assert archived["title"] == cited["title"]
+    assert archived["version"] == str(cited["version"]) == envprobe_core.__version__
+    assert archived["license"] == PROJECT["license"]
+    assert archived["keywords"] == PROJECT["keywords"]
+    assert [one["name"] for one in archived["creators"]] == [one["name"] for one in cited["authors"]]
+    (related,) = archived["related_identifiers"]
+    assert related["identifier"] == cited["preferred-citation"]["repository-code"]
+    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    commands = container["postCreateCommand"].split(" && ")
+    assert commands[0] in (ROOT / "README.md").read_text()

@@ -8,7 +8,8 @@ from envprobe_core.errors import InputError
 EXTRAS = {
     "cli": ("typer", "rich"),
     "notebooks": ("papermill", "nbformat", "nbclient", "jupyter_client", "jupyter_core", "ipykernel",
-                  "IPython", "ipywidgets", "anywidget", "traitlets", "matplotlib", "seaborn", "yaml"),
+                  "IPython", "ipywidgets", "anywidget", "traitlets", "matplotlib", "seaborn", "yaml",
+                  "gymnasium"),
     "book": ("jupyter_book", "sphinx", "myst_nb"),
     "llm": ("openai", "aiohttp", "httpx2"),
     "local": ("xllamacpp", "platformdirs"),

@@ -14,6 +14,7 @@ from envprobe_book.pages.markup import Text, code
 from envprobe_core.conditions import parse_seeds
 from envprobe_core.errors import in_one_line, look_up
 
+RIGHT = "The form is right; whether the answer is, the numbers must say."
 Checks = Mapping[str, Callable[..., Any]]
 """A property in words -> a function of the notebook's variables that says whether it is so."""
 
@@ -133,13 +134,20 @@ CHECKS: dict[str, Checks] = {
 """The checks of each exercise by its label."""
 
 
-def check(exercise: str) -> Text:
+def check(exercise: str, *, graded: bool = False) -> Text:
     """Look at the notebook's results of an exercise; say of each property whether they have it.
+
+    Args:
+        exercise: its label.
+        graded: whether results of another form are an error, as those who grade want it.
 
     Raises:
         InputError: for a label that no exercise has.
+        AssertionError: if it is graded, and a property is not there.
     """
-    return looked_at(sys._getframe(1).f_globals, look_up("exercise", exercise, CHECKS))
+    said = looked_at(sys._getframe(1).f_globals, look_up("exercise", exercise, CHECKS))
+    assert not graded or said.markdown.endswith(RIGHT), said.markdown
+    return said
 
 
 def looked_at(space: Mapping[str, Any], wanted: Checks) -> Text:
@@ -169,5 +177,5 @@ def looked_at(space: Mapping[str, Any], wanted: Checks) -> Text:
             met, fault = False, f" ({in_one_line(f'{type(error).__name__}: {error}')[:120]})"
         good = good and met
         lines.append(f"* {'☑' if met else '☐'} {words}{fault}")
-    end = "The form is right; whether the answer is, the numbers must say." if good else "Not yet."
+    end = RIGHT if good else "Not yet."
     return Text("\n".join([*lines, "", end]))

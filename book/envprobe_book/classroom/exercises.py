@@ -25,6 +25,9 @@ from envprobe_core.errors import InputError
 from envprobe_core.sources import ROOT
 
 EXERCISES = "exercises"
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # of nbgrader
+CHECK = "# Self-check"  # begins the cell of a check
+POINTS = 4  # for an answer that is graded by hand
 _HELLO = """# Exercises
 
 These exercises lead in four levels from a first run to questions that nobody has answered. Each says what
@@ -100,6 +103,40 @@ def student_copy() -> dict[str, Any]:
     kept = {"kernelspec", "language_info"} & notebook["metadata"].keys()
     metadata = {key: notebook["metadata"][key] for key in kept}
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def assignment() -> dict[str, Any]:
+    """The exercises as the source of an nbgrader assignment, with solutions, as JSON.
+
+    An answer is a cell for code, graded by hand, as there are several right ones; its self-check is a cell of
+    tests that grades itself, one point for the right form. `nbgrader generate_assignment exercises` makes the
+    students' copy.
+    """
+    made, code, label = student_copy(), list[str](), ""
+    solutions: dict[str, str] = {}
+    for kind, cell, text in parts(read_section(ROOT / "notebooks" / f"{EXERCISES}.ipynb").notebook):
+        if kind == "start":
+            label, code = text.split()[1], []
+        elif kind == "solution" and cell["cell_type"] == "code":
+            code.append(text)
+        elif kind == "end":
+            solutions[label] = "\n\n".join(code)
+    left = iter(solutions.items())
+    for cell in made["cells"]:
+        if cell["cell_type"] == "code" and not cell["source"]:
+            label, solved = next(left)
+            cell["source"] = f"{BEGIN}\n{solved}\n{END}"
+            cell["metadata"] = {"nbgrader": _graded(f"{label}-answer", solution=True, points=POINTS)}
+        elif cell["source"].startswith(CHECK):
+            cell["source"] = cell["source"].rstrip().removesuffix(")") + ", graded=True)"
+            cell["metadata"] = {"nbgrader": _graded(f"{label}-check", solution=False, points=1)}
+    return made
+
+
+def _graded(name: str, *, solution: bool, points: int) -> dict[str, Any]:
+    """What nbgrader keeps of a cell that it grades, in the third version of its form."""
+    kinds = {"grade": True, "solution": solution, "locked": not solution, "task": False}
+    return kinds | {"grade_id": name, "points": points, "schema_version": 3, "cell_type": "code"}
 
 
 def student_download() -> Html:

@@ -20,6 +20,9 @@ from envprobe_core.sources import ROOT
 
 KEY, SOLVED, STUDENTS = "answers.md", "solved.ipynb", "exercises.ipynb"
 
+COURSE = "Write a course of nbgrader's to DIR: its one assignment is the exercises, with solutions."
+COURSE_FILE = "nbgrader_config.py"
+COURSE_TEXT = 'c = get_config()\nc.CourseDirectory.course_id = "envprobe"\n'
 KEPT = f"Write there {KEY}, {SOLVED} (with all outputs) and {STUDENTS} (without solutions)."
 
 
@@ -172,18 +175,30 @@ def _executed(
         yield [*errors]
 
 
-def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments = None) -> None:
+def answers(
+    out: Annotated[File, "DIR", KEPT] = None,
+    param: options.Assignments = None,
+    nbgrader: Annotated[bool, "", COURSE] = False,
+) -> None:
     """Execute the exercises' solutions and print the answer key, or write it.
 
-    Nothing is executed if the book's own exercises are up to date, and no file is replaced. Exit code 1 if a
-    solution failed, 2 if a name or value is not accepted.
+    Nothing is executed if the book's own exercises are up to date, and no file is replaced. With --nbgrader
+    DIR gets a course of nbgrader's instead, and nothing is executed: `nbgrader generate_assignment exercises`
+    in it makes the students' copy. Exit code 1 if a solution failed, 2 if a name or value is not accepted.
     """
-    from envprobe_book.classroom.exercises import EXERCISES, answer_key, student_copy
+    from envprobe_book.classroom.exercises import EXERCISES, answer_key, assignment, student_copy
     from envprobe_book.reproduce.execution import run
     from envprobe_book.reproduce.frozen import frozen
     from envprobe_book.reproduce.sections import as_json, parse_assignments, plan
     from envprobe_core.files import refuse_existing, working_folder, write_new
 
+    if nbgrader:
+        if out is None or param:
+            raise InputError("--nbgrader needs --out DIR, and takes no parameters: students set them")
+        place = out / "source" / EXERCISES / f"{EXERCISES}.ipynb"
+        write_new("--out", {out / COURSE_FILE: COURSE_TEXT, place: as_json(assignment())})
+        typer.echo(f"written: {out / COURSE_FILE}, {place}")
+        return
     given = parse_assignments(param or [])
     (job,) = plan([EXERCISES], given, ROOT)
     if out is not None:
