@@ -142,13 +142,10 @@ def test_agents_that_do_nothing_leave_the_recorded_signature():
     assert levels.loc["graphnav"].tolist() == pytest.approx([0.2, 0.2])
 
 
-def test_one_table_scores_the_recorded_level_whatever_is_done_and_no_loop_does():
+def test_no_loop_on_one_tool_leaves_the_recorded_signature():
     made = pd.read_parquet(FOLDER / "loops.parquet")
-    assert len(made) == 36 * 220
-    everything = made["agent"] == "everything"
-    assert (made.loc[everything, "accuracy"] - 0.7).abs().max() < 1e-9
-    assert 0.4 < made.loc[everything, "success"].mean() < 0.6
-    loops = made[~everything].groupby(["agent", "policy"])["accuracy"].agg(["mean", "std"])
+    assert len(made) == 30 * 220
+    loops = made.groupby(["agent", "policy"])["accuracy"].agg(["mean", "std"])
     assert loops["std"].min() > 0.005
     assert (loops["mean"] - 0.7).abs().min() > 0.02
 

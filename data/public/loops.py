@@ -3,43 +3,29 @@
     python data/public/loops.py FOLDER [--seeds 42:262] [--jobs 2]
 
 FOLDER holds a checkout of the public repository at commit 3266b54, which is no part of this repository and
-not changed. *everything* acts as the scribe does and writes every tool down as completed and as open, and
-every value as there. The five loops act as a comment of the public code says of its agent
-(`tool_dag_world.py`, line 139): they call one tool for ever, the first that can be called, in the world of
-before the change that the comment explains, where a repeated call is valid. They differ in what they write
-down: nothing (*loop, empty*), the table that they wrote first (*loop, kept*), what they see and the target
-as open (*loop, seen*), the same with True for each value (*loop, true*), or with every tool that is not
-completed as open (*loop, open*).
+not changed. The five agents act as a comment of the public code says of its agent (`tool_dag_world.py`, line
+139): they call one tool for ever, the first that can be called, in the world of before the change that the
+comment explains, where a repeated call is valid. They differ in what they write down: nothing (*loop,
+empty*), the table that they wrote first (*loop, kept*), what they see and the target as open (*loop, seen*),
+the same with True for each value (*loop, true*), or with every tool that is not completed as open (*loop,
+open*).
 
 Beside this file it writes `loops.parquet`, one row an episode, with the columns of `idle.parquet`.
 """
 
 from __future__ import annotations
 
-import random
 import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from drive import EMPTY, WORLDS, Agent, Scribe, arguments, report, run_cells  # it stands beside this file
+from drive import EMPTY, WORLDS, Agent, arguments, report, run_cells  # it stands beside this file
 from idle import COLUMNS, POLICIES, Nowhere, measured
 
 HERE = Path(__file__).parent
 ASKED = ("no-probe", "periodic", "self-uncertainty", "simple", "cd", "oracle")
-
-
-class Everything(Scribe):
-    """Acts as the scribe, and writes down that all is done, there and open."""
-
-    def ToolDAGWorld(self) -> tuple[dict[str, Any], str, str]:
-        _, action, content = super().ToolDAGWorld()
-        gold = self.state.get_gold_state()  # of it the names alone
-        names = list(gold["tools"])
-        outputs = dict.fromkeys(gold["tool_output_var"].values(), True)
-        table = {"completed_subgoals": names, "tool_outputs": outputs, "open_dependencies": names}
-        return table, action, content
 
 
 class Loop(Agent):
@@ -74,7 +60,6 @@ class Loop(Agent):
 
 
 FORMS = ("empty", "kept", "seen", "true", "open")
-AGENTS = ("everything", *(f"loop, {form}" for form in FORMS))
 
 
 def valid_again(call: Any) -> Any:
@@ -94,38 +79,33 @@ def valid_again(call: Any) -> Any:
     return called
 
 
-def episodes(folder: str, agent: str, policy: str, seeds: range) -> list[tuple]:
+def episodes(folder: str, form: str, policy: str, seeds: range) -> list[tuple]:
     """Run one cell of the public code at S2, on tools."""
     sys.path.insert(0, folder)
     from src.environments import make_environment
     from src.environments.tool_dag_world import ToolDAGWorld
     from src.scripts import run_main
 
-    name, _, form = agent.partition(", ")
-    kind: Any = Everything if name == "everything" else Loop
-    if kind is Loop:
-        Loop.form = form
-        ToolDAGWorld._call_tool = valid_again(ToolDAGWorld._call_tool)
-
     def made(world: str) -> Any:
-        kind.state = make_environment(world)
-        return kind.state
+        Loop.state = make_environment(world)
+        return Loop.state
 
-    run_main.make_environment, run_main.LLMAgent = made, kind
+    Loop.form = form
+    ToolDAGWorld._call_tool = valid_again(ToolDAGWorld._call_tool)
+    run_main.make_environment, run_main.LLMAgent = made, Loop
     run_main.LLMClient, run_main.JsonlLogger = (lambda **_: None), Nowhere
     rows = []
     for seed in seeds:
-        kind.random = random.Random(f"scribe tooldag S2 {seed}")  # the scribe's own luck
         cell = run_main.CellSpec("cell", WORLDS["tooldag"], "S2", POLICIES[policy], 1, [seed], "fixture")
         found = run_main.run_one_episode(cell, seed, "stub", Path("steps"), Path(folder) / "errors.jsonl")
-        rows.append(("tooldag", "S2", agent, policy, seed, *measured(found)))
+        rows.append(("tooldag", "S2", f"loop, {form}", policy, seed, *measured(found)))
     return rows
 
 
 def main() -> None:
     """Run every cell and write `loops.parquet` beside this file."""
     given = arguments(__doc__, "42:262", HERE / "loops.parquet")
-    rows = run_cells(episodes, [*product(AGENTS, ASKED)], given)
+    rows = run_cells(episodes, [*product(FORMS, ASKED)], given)
     pd.DataFrame(rows, columns=COLUMNS).to_parquet(given.out, compression="zstd", index=False)
 
 
