@@ -22,7 +22,7 @@ MAKEFLAGS += --jobs=2  # the browser and the packages install side by side
 unexport PYTHONDONTWRITEBYTECODE  # many processes start, and each would compile the engine again
 
 .DEFAULT_GOAL := help
-.PHONY: help book test nightly core lint types bench serve lab fuzz kills mutants lock browser clean
+.PHONY: help book test nightly golden core lint types bench serve lab fuzz kills mutants lock browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -50,6 +50,9 @@ test: $(MADE) browser lint ## lint, then every test, those in a browser included
 nightly: $(MADE) browser ## what takes long: kills, a real decoder, every page in both themes and Firefox, all conclusions
 	ENVPROBE_REQUIRE_BROWSER=$$(command -v chromium >/dev/null && echo 1) \
 		$(BIN)/python -m pytest -n $(WORKERS) -m nightly
+
+golden: book ## the whole book's tables, descriptions and result hashes beside those that are frozen
+	ENVPROBE_REQUIRE_BOOK=1 $(BIN)/python -m pytest tests/test_golden_book.py -k "whole or hashes"
 
 core: ## the core alone: installed into an environment with its own dependencies, and its tests
 	@$(CORE)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear .venv-core
