@@ -222,7 +222,7 @@ class Atlas:
 
 
 def load_atlas(
-    profiles: int = 512,
+    profiles: int = 128,
     seeds_each: int = 50,
     protocol: str = "paper observed released",
     resamples: int = 1_000,
