@@ -11,6 +11,7 @@ import pytest
 from papermill.exceptions import PapermillExecutionError
 
 from envprobe_book.reproduce.declared import check_history
+from envprobe_book.reproduce.parameters import accepted, check, kind_of
 from envprobe_book.reproduce.sections import cell_source, cell_tags, read_section
 from envprobe_core.errors import InputError
 from envprobe_core.sources import ROOT
@@ -37,12 +38,12 @@ def declaration(section):
 
 def bad_values(parameter):
     """Values that a parameter does not accept: of another type, beyond its bounds, no word of its rule."""
-    if parameter.kind == "str":
+    if kind_of(parameter) == "str":
         return [7, "no such word"]
-    if parameter.kind == "bool":
+    if kind_of(parameter) == "bool":
         return ["no such word", 2]
-    number = {"int": int, "float": float}[parameter.kind]
-    low, high = map(number, parameter.accepts.split(".."))
+    number = {"int": int, "float": float}[kind_of(parameter)]
+    low, high = map(number, accepted(parameter).split(".."))
     return ["no such word", low - 1, high + 1]
 
 
@@ -64,38 +65,47 @@ def told():
 
 
 @pytest.mark.parametrize("name", DECLARING)
-def test_every_parameter_of_every_notebook_is_checked_in_a_kernel_set_below_or_edited(name, told):
+def test_the_model_of_every_notebook_refuses_what_a_parameter_does_not_accept(name):
+    """Every door goes through it."""
+    section = SECTIONS[name]
+    for own, parameter in section.parameters.items():
+        assert check(section.model, {own: parameter.default})[own] == parameter.default
+        for bad in bad_values(parameter):
+            with pytest.raises(InputError, match=f"^parameter {own} of {name}: "):
+                check(section.model, {own: bad})
+
+
+@pytest.mark.parametrize("name", DECLARING)
+def test_a_parameter_of_every_notebook_is_checked_in_a_kernel_set_below_or_edited(name, told):
     """Papermill sets values in a cell below the declaration; a reader of Jupyter edits the declaration."""
     section = SECTIONS[name]
     right = declaration(section)
     lines = {line.partition(":")[0]: line for line in right.splitlines()}
     assert {*lines} == {*section.parameters}
-    for own, parameter in section.parameters.items():
-        head, _, rest = lines[own].partition("  # ")
-        below, *_, within = bad_values(parameter)
-        edited = f"{head.partition(' = ')[0]} = {json.dumps(within)}  # {rest}"
-        for wrong in (f"{right}\n", f"# Parameters\n{own} = {below!r}"), (right.replace(lines[own], edited),):
-            assert {told(code) for code in wrong} == {""}
-            refused, place = told("computed = True"), [*lines].index(own) + 1
-            named = (
-                f"parameter {own} of this notebook: ",
-                f"line {place} of its parameters is not of the form",
-            )
-            assert any(words in refused for words in named), refused
+    own, parameter = next(reversed(section.parameters.items()))
+    head, _, rest = lines[own].partition("  # ")
+    below, *_, within = bad_values(parameter)
+    edited = f"{head.partition(' = ')[0]} = {json.dumps(within)}  # {rest}"
+    for wrong in (f"{right}\n", f"# Parameters\n{own} = {below!r}"), (right.replace(lines[own], edited),):
+        assert {told(code) for code in wrong} == {""}
+        refused, place = told("computed = True"), [*lines].index(own) + 1
+        named = f"parameter {own} of this notebook: ", f"line {place} of its parameters"
+        assert any(words in refused for words in named), refused
     assert told(right) == ""
     assert told("assert 'computed' not in globals()") == ""
 
 
-@pytest.mark.parametrize("name", DECLARING)
-def test_every_parameter_of_every_notebook_is_checked_by_reproduce(name, capsys):
-    for own, parameter in SECTIONS[name].parameters.items():
-        for bad in (str(one) for one in bad_values(parameter) if one != 7):  # as text, 7 may be a seed
-            assert call("reproduce", name, "-p", f"{own}={bad}") == 2
-            printed = capsys.readouterr()
-            assert (printed.out, printed.err.count("\n")) == ("", 1)
-            assert f"parameter {own} of {name}" in printed.err
-    assert call("reproduce", name, "-p", "no_such=1") == 2
-    assert "no_such" in capsys.readouterr().err
+def test_parameters_are_checked_by_reproduce(capsys):
+    for name, given in (
+        ("theory", "moment=5"),
+        ("main-results", "seeds=no such word"),
+        ("terms", "no_such=1"),
+    ):
+        assert call("reproduce", name, "-p", given) == 2
+        printed = capsys.readouterr()
+        assert (printed.out, printed.err.count("\n")) == ("", 1)
+        own = given.partition("=")[0]
+        assert f"parameter {own} of {name}" in printed.err or f"unknown parameter '{own}'" in printed.err
 
 
 @pytest.mark.parametrize("name", DECLARING)
@@ -123,7 +133,7 @@ def test_jupyter_execute_is_refused_what_a_declaration_does_not_accept(tmp_path)
     program = [sys.executable, "-m", "jupyter", "execute", "--inplace", str(path)]
     done = subprocess.run(program, capture_output=True, text=True, timeout=600, check=False, cwd=tmp_path)
     assert done.returncode != 0
-    assert "parameter moment of this notebook: '5' given; accepted: a number, 0..0.9" in done.stderr
+    assert "parameter moment of this notebook: 5 given; accepted: a number, 0..0.9" in done.stderr
     assert path.read_bytes() == before
 
 
@@ -162,7 +172,7 @@ def test_a_kernel_checks_again_what_is_edited_and_lets_it_be_mended():
         assert told("n") == ""
         assert told(DECLARED.replace("3", "30")) == ""
         for _ in range(2):
-            assert "parameter n of this notebook: '30' given; accepted: a whole number, 1..10" in told("n")
+            assert "parameter n of this notebook: 30 given; accepted: a whole number, 1..10" in told("n")
         assert told(DECLARED.replace("3", "4")) == ""
         assert told("assert n == 4") == ""
     finally:

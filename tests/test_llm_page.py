@@ -16,7 +16,8 @@ from envprobe_book.claims import load_claims
 from envprobe_book.claims.judge import judge
 from envprobe_book.pages.model_episode import Step, show_steps
 from envprobe_book.pages.scoreboard import show_scoreboard
-from envprobe_book.reproduce.sections import check_words, find_sections
+from envprobe_book.reproduce.parameters import check_words
+from envprobe_book.reproduce.sections import find_sections
 from envprobe_core import run as run_grid
 from envprobe_core.conditions import find_profile
 from envprobe_core.errors import InputError

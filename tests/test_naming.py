@@ -13,7 +13,8 @@ from envprobe_book.classroom.policy_check import policy
 from envprobe_book.live_figures.estimates import gain
 from envprobe_book.live_figures.explorer import explorer
 from envprobe_book.pages.frames import titled_frame
-from envprobe_book.reproduce.sections import ROOT, parse_assignments, read_section, resolve
+from envprobe_book.reproduce.parameters import parse_assignments, resolve
+from envprobe_book.reproduce.sections import ROOT, read_section
 from envprobe_book.widgets.player import record_pair
 from envprobe_core import compare, play, run
 from envprobe_core.conditions import find_policies, find_policy, find_protocols, find_worlds, titles
@@ -118,7 +119,7 @@ def test_figures_the_player_the_explorer_and_the_lab_take_titles():
 
 
 def test_parameters_of_notebooks_and_the_command_line_take_titles(tmp_path):
-    declared = read_section(ROOT / "notebooks" / "exercises.ipynb").parameters
+    declared = read_section(ROOT / "notebooks" / "exercises.ipynb").model
     assert (
         resolve(declared, parse_assignments(["protocol=as written, As released"]))["protocol"]
         == "paper released"

@@ -26,7 +26,8 @@ from envprobe_book.pages.markup import Text
 from envprobe_book.pages.table import Table
 from envprobe_book.reproduce import build as book
 from envprobe_book.reproduce.execution import clean
-from envprobe_book.reproduce.sections import METADATA_KEY, ROOT, find_sections, parse_assignments, resolve
+from envprobe_book.reproduce.parameters import parse_assignments, resolve
+from envprobe_book.reproduce.sections import METADATA_KEY, ROOT, find_sections
 from envprobe_core.policies.custom import View
 from envprobe_core.protocols import DEPARTURES
 from watching import AT_REST, serious_in_both_themes, set_formulas, watch
@@ -130,7 +131,7 @@ def test_a_section_can_be_taken_along(html, name):
     command = shlex.split(markup.unescape(re.search(r"<code>(.*?)</code>", foot, re.DOTALL)[1]))
     assert command[:3] == ["envprobe", "reproduce", name]
     assert command[3::2] == ["-p"] * len(command[4::2])
-    values = resolve(SECTIONS[name].parameters, parse_assignments(command[4::2]))
+    values = resolve(SECTIONS[name].model, parse_assignments(command[4::2]))
     made = nbformat.read(html / notebook[1], as_version=4).metadata[METADATA_KEY]
     assert made["parameters"] == values
 

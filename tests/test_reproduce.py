@@ -11,7 +11,8 @@ import papermill
 import pytest
 
 from envprobe_book.reproduce import build, execution, frozen, sections
-from envprobe_book.reproduce.sections import parse_assignments, plan, read_parameters, resolve
+from envprobe_book.reproduce.parameters import parse_assignments, read_parameters, resolve
+from envprobe_book.reproduce.sections import plan
 from envprobe_core.errors import COMPILING, InputError
 from envprobe_core.sources import ROOT
 from processes import MARK, call, processes_of
@@ -61,9 +62,9 @@ def test_defaults_and_what_a_reader_gives_are_typed(given, name, value):
     ("given", "message"),
     [
         ("resamples=ten", r"^parameter resamples of demo: 'ten' .*: a whole number, 100\.\.100000$"),
-        ("resamples=99", "'99' given"),
+        ("resamples=99", "99 given"),
         ("resamples=100.5", "a whole number"),
-        ("threshold=nan", r"'nan' given; accepted: a number, -0\.5\.\.4"),
+        ("threshold=nan", r"nan given; accepted: a number, -0\.5\.\.4"),
         ("threshold=", "'' given"),
         ("measure=median", "accepted: text, one of mean terminal$"),
         ("pooled=1", "'1' given; accepted: true or false$"),
@@ -116,7 +117,7 @@ def test_unknown_names_are_refused_before_anything_runs(checkout, write_notebook
         (["third"], {}, "unknown section 'third'; accepted: first, second"),
         ([], {"m": "1"}, "unknown parameter 'm' of any of these sections"),
         (["first"], {"seeds": "0:3"}, "unknown parameter 'seeds' of first; accepted: n"),
-        ([], {"n": "11"}, "'11' given"),
+        ([], {"n": "11"}, "11 given"),
     ):
         with pytest.raises(InputError, match=message):
             plan(names, given, checkout)

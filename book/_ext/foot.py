@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from pydantic.fields import FieldInfo
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
@@ -19,7 +20,8 @@ from sphinx.util.nodes import make_refnode
 
 import envprobe_core
 from envprobe_book.pages.figures import titled
-from envprobe_book.reproduce.sections import Parameter, find_sections, stored_record
+from envprobe_book.reproduce.parameters import accepted
+from envprobe_book.reproduce.sections import find_sections, stored_record
 from envprobe_core.naming import split_names
 
 logger = logging.getLogger(__name__)
@@ -80,13 +82,13 @@ class ProvenanceTable(SphinxDirective):
         return [nodes.table("", group)]
 
 
-def said(parameter: Parameter | None, value: Any) -> str:
+def said(parameter: FieldInfo | None, value: Any) -> str:
     """A parameter's value as the foot states it: names by their titles, and -1 with what it stands for."""
     if parameter is None:
         return str(value)
-    if parameter.accepts.partition(",")[0] in TITLED:
+    if accepted(parameter).partition(",")[0] in TITLED:
         return ", ".join(titled(name) for name in split_names(value))
-    unset = _UNSET.search(parameter.description) if value == -1 else None
+    unset = _UNSET.search(parameter.description or "") if value == -1 else None
     return "-1, " + _OWNER.sub("an episode's ", unset[1]) if unset else str(value)
 
 

@@ -128,7 +128,8 @@ def _executed(
     from envprobe_book.reproduce import build, pace
     from envprobe_book.reproduce.execution import run
     from envprobe_book.reproduce.frozen import frozen
-    from envprobe_book.reproduce.sections import parse_assignments, plan
+    from envprobe_book.reproduce.parameters import parse_assignments
+    from envprobe_book.reproduce.sections import plan
     from envprobe_core.files import folder_lock, sweep
 
     given = parse_assignments(how.param or [])
@@ -189,7 +190,8 @@ def answers(
     from envprobe_book.classroom.exercises import EXERCISES, answer_key, assignment, student_copy
     from envprobe_book.reproduce.execution import run
     from envprobe_book.reproduce.frozen import frozen
-    from envprobe_book.reproduce.sections import as_json, parse_assignments, plan
+    from envprobe_book.reproduce.parameters import parse_assignments
+    from envprobe_book.reproduce.sections import as_json, plan
     from envprobe_core.files import refuse_existing, working_folder, write_new
 
     if nbgrader:

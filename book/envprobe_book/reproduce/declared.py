@@ -2,20 +2,21 @@
 
 `envprobe reproduce` checks what a reader gives before a kernel starts. Every other door only changes the
 notebook's text: papermill adds a cell ``# Parameters`` below the declaration, a reader edits the declaration.
-A kernel sees both in its history. So the import of `envprobe_book`, with which every section begins, reads
-the declaration there, and holds the values and the names that stand below it to it; and so does each cell
-that is run after a declaration was changed.
+So the import of `envprobe_book`, with which every section begins, makes the model of the declaration that the
+kernel has run, and holds the kernel's values to it; and so does each cell that is run after either changed.
 """
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from envprobe_book.reproduce.sections import read_parameters
+from envprobe_book.reproduce.parameters import check, read_parameters
 from envprobe_core.errors import InputError
 
 INJECTED = "# Parameters"
 """How the cell begins that papermill adds, unless it is told otherwise."""
+_SET = re.compile(r"^(\w+) = ", re.MULTILINE)  # a line of such a cell
 
 
 def declares(source: str) -> bool:
@@ -26,21 +27,6 @@ def declares(source: str) -> bool:
     """
     lines = [line for line in source.splitlines() if line.strip()]
     return bool(lines) and all("; accepts " in line for line in lines)
-
-
-def sets_parameters(source: str) -> bool:
-    """Whether a cell declares parameters, or is papermill's, which sets some."""
-    return declares(source) or source.lstrip().startswith(INJECTED)
-
-
-def assigned(source: str) -> list[str]:
-    r"""The names that a cell's statements assign, in order.
-
-    >>> assigned("# Parameters\nseeds = '0:9'\nmoments = 5")
-    ['seeds', 'moments']
-    """
-    targets = [node.targets for node in ast.parse(source).body if isinstance(node, ast.Assign)]
-    return [target.id for few in targets for target in few if isinstance(target, ast.Name)]
 
 
 def check_history(cells: Sequence[str], values: Mapping[str, Any]) -> None:
@@ -60,17 +46,15 @@ def check_history(cells: Sequence[str], values: Mapping[str, Any]) -> None:
     places = [place for place, cell in enumerate(cells) if declares(cell)]
     if not places:
         return
-    declared = read_parameters(cells[places[-1]], "this notebook")
-    below = [cell for cell in cells[places[-1] + 1 :] if sets_parameters(cell)]
-    names = [name for cell in below for name in assigned(cell)]
-    for name in names:
-        if name not in declared:
-            raise InputError(f"unknown parameter {name!r} of this notebook; accepted: {', '.join(declared)}")
-    for name, parameter in declared.items():
-        parameter.check(values.get(name, parameter.default))
+    model = read_parameters(cells[places[-1]], "this notebook")
+    injected = [cell for cell in cells[places[-1] + 1 :] if cell.lstrip().startswith(INJECTED)]
+    names = {
+        name for cell in injected for name in _SET.findall(cell)
+    } | model.model_fields.keys() & values.keys()
+    check(model, {name: values.get(name) for name in sorted(names)})
 
 
-class ParametersChecked(ast.NodeTransformer):
+class ParametersChecked:
     """A step of IPython's, before each cell: one that follows unchecked parameters is refused if they are."""
 
     def __init__(self, shell: Any) -> None:
@@ -80,9 +64,9 @@ class ParametersChecked(ast.NodeTransformer):
     def check(self) -> None:
         """Check the parameters if any were set since they last were, and are not being set by this cell."""
         *done, current = self.shell.history_manager.input_hist_raw
-        if sets_parameters(current):  # which may mend what was refused
+        if _sets(current):  # which may mend what was refused
             return
-        if any(map(sets_parameters, done[self.checked :])):
+        if any(map(_sets, done[self.checked :])):
             check_history(done, self.shell.user_ns)
         self.checked = len(done)
 
@@ -95,6 +79,10 @@ class ParametersChecked(ast.NodeTransformer):
         except InputError as error:
             raise InputRejected(str(error)) from None
         return tree
+
+
+def _sets(source: str) -> bool:
+    return declares(source) or source.lstrip().startswith(INJECTED)
 
 
 def check_this_notebook() -> None:

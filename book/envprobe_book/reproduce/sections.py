@@ -5,34 +5,24 @@ metadata key `envprobe`, the parameters it ran with and a hash of everything it 
 core, the book's package, the data, the lock. A section is run again when that hash would differ, so that
 neither a database nor file times are needed, and results with changed parameters never pass for the book's
 own: the next plain run has another hash and replaces them.
-
-A notebook's cell tagged ``parameters`` holds one line a parameter::
-
-    seeds: str = "0:220"  # episodes of each cell; accepts seeds
-    resamples: int = 10_000  # bootstrap resamples; accepts 100..100000
-    measure: str = "terminal"  # which accuracy; accepts one of mean terminal
-
-What follows ``accepts`` is an interval for numbers, a list of words, ``true or false``, or one of
-`VOCABULARIES`; ``seeds outside 0:9`` leaves some out, ``protocols, one with answers as in paper`` needs one.
-Papermill's own inspection knows neither types nor bounds.
 """
 
 import hashlib
 import json
 import platform
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
+from pydantic.fields import FieldInfo
 
+from envprobe_book.reproduce.parameters import Parameters, Value, read_parameters, resolve
 from envprobe_core import __version__
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.sources import ROOT, files_sha256
-
-Value = bool | int | float | str
 
 PARTS = {
     "core": ("envprobe_core/**/*.py", "envprobe_core/**/*.toml"),
@@ -45,162 +35,7 @@ METADATA_KEY = "envprobe"
 VOLATILE_METADATA = ("papermill", "execution", "ExecuteTime")
 """Cell metadata that tools write while a notebook is opened or run."""
 HEADING = re.compile(r"^# +(.*\S)", re.MULTILINE)
-KINDS: dict[str, tuple[str, str, Callable[[str], Value]]] = {
-    "bool": ("true or false", r"True|False", lambda text: {"true": True, "false": False}[text.lower()]),
-    "int": ("a whole number", r"-?\d[\d_]*", int),
-    "float": ("a number", r"-?[\d_]*\.?\d[\d_]*", float),
-    "str": ("text", r'"[^"]*"', str),
-}
-"""What a value is called, how a default is written, and how what a reader wrote is read."""
 _COLLECTED = re.compile(r'\bcollect\(\s*"([\w-]+)"')
-TYPES: dict[str, Any] = {"bool": bool, "int": int, "float": int | float, "str": str}
-VOCABULARIES = ("seeds", "worlds", "policies", "protocols", "regime", "profile", "replay")
-"""Rules for texts that `check_words` knows."""
-_LINE = re.compile(
-    rf"(?P<name>[a-z_]\w*): (?P<kind>{'|'.join(KINDS)}) = (?P<default>.+?)  # (?P<description>.+?); accepts "
-    rf"(?P<accepts>true or false|one of .+|-?[\d_.]*\d\.\.-?[\d_.]*\d|seeds outside \d+:\d+|"
-    rf"protocols, one with (?:answers|an optimum) as in paper|{'|'.join(VOCABULARIES)})\s*"
-)
-
-
-# --- parameters -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a section."""
-
-    name: str  # in the notebook and after ``-p``
-    kind: str  # one of `KINDS`
-    default: Value  # the value the book is built with
-    description: str
-    accepts: str  # the rule of the values accepted (see the module)
-    where: str  # the section's name
-
-    def parse(self, text: str) -> Value:
-        """The typed value of what a reader wrote after ``NAME=``; `InputError` if it does not fit."""
-        try:
-            value = KINDS[self.kind][2](text)
-        except (ValueError, KeyError):
-            raise self._refused(text) from None
-        return self.check(value, text)
-
-    def check(self, value: object, text: str | None = None) -> Value:
-        """A value if it is of the parameter's type and its rule accepts it; titles in it as their names.
-
-        Args:
-            value: as a notebook's cell has it.
-            text: what a reader wrote for it, which a refusal repeats.
-
-        Raises:
-            InputError: if it does not fit.
-        """
-        refused = self._refused(value if text is None else text)
-        kind = TYPES[self.kind]  # a truth value is a whole number to Python, and not to a reader
-        if isinstance(value, bool) is not (kind is bool) or not isinstance(value, kind):
-            raise refused
-        if ".." in self.accepts:
-            low, high = map(float, self.accepts.split(".."))
-            fits = not isinstance(value, str) and low <= value <= high
-        elif self.accepts.split()[0].strip(",") in VOCABULARIES:
-            try:
-                value = check_words(self.accepts, str(value))
-            except InputError as error:
-                raise InputError(f"parameter {self.name} of {self.where}: {error}") from None
-            fits = True
-        else:
-            fits = isinstance(value, bool) or value in self.accepts.split()[2:]
-        if not fits:
-            raise refused
-        return value  # type: ignore[return-value]
-
-    def _refused(self, given: object) -> InputError:
-        accepted = ", ".join(dict.fromkeys((KINDS[self.kind][0], self.accepts)))  # of a truth value alike
-        return InputError(f"parameter {self.name} of {self.where}: {given!r} given; accepted: {accepted}")
-
-
-def read_parameters(source: str, where: str) -> dict[str, Parameter]:
-    """The parameters that a ``parameters`` cell declares, by name, in the cell's order.
-
-    Raises:
-        InputError: if a line is not of the form the module describes, or its own rule refuses its default.
-    """
-    found = {}
-    for number, line in enumerate(source.splitlines(), 1):
-        match, fault = _LINE.fullmatch(line), f"notebook {where}: line {number} of its parameters"
-        if match and re.fullmatch(KINDS[match["kind"]][1], match["default"]):
-            one = Parameter(**match.groupdict(), where=where)
-            try:
-                found[one.name] = replace(one, default=one.parse(match["default"].strip('"')))
-            except InputError as error:
-                raise InputError(f"{fault}: {error}") from None
-        elif line.strip():
-            raise InputError(
-                f"{fault} is not of the form `name: type = default  # description; accepts RULE`, with a "
-                f"type of {', '.join(KINDS)} and a RULE as in `0..9`, `one of a b`, `true or false` or one "
-                f"of {', '.join(VOCABULARIES)}"
-            )
-    return found
-
-
-def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
-    """Split what was given as ``-p NAME=VALUE``; `InputError` if a text is none, or a name comes twice."""
-    given: dict[str, str] = {}
-    for text in assignments:
-        name, equals, value = map(str.strip, text.partition("="))
-        if not equals or not name.isidentifier():
-            raise InputError(f"-p {text!r}: write it as NAME=VALUE")
-        if name in given:
-            raise InputError(f"-p {name}: given twice")
-        given[name] = value
-    return given
-
-
-def resolve(declared: Mapping[str, Parameter], given: Mapping[str, str]) -> dict[str, Value]:
-    """All values of one section: the reader's, else the defaults; `InputError` if one does not fit."""
-    return {
-        name: parameter.parse(given[name]) if name in given else parameter.default
-        for name, parameter in declared.items()
-    }
-
-
-def check_words(rule: str, text: str) -> str:
-    """A text that a rule of `VOCABULARIES` accepts, with names where it has titles.
-
-    An `InputError` says what is wrong with it.
-
-    >>> check_words("protocols", "as written, partial start")
-    'paper observed'
-    """
-    from envprobe_book.analyses.small_worlds import can_be_solved
-    from envprobe_core import conditions  # which takes a second
-
-    readers = {
-        "policies": conditions.find_policies, "protocols": conditions.find_protocols,
-        "worlds": conditions.find_worlds,
-    }  # fmt: skip
-    one_with = {"answers as in paper": lambda one: one.answer == "delivered"}
-    one_with["an optimum as in paper"] = can_be_solved
-    kind, _, wanted = rule.partition(", one with ")
-    if kind in readers:
-        found = readers[kind](text)
-        if not any(map(one_with.get(wanted, bool), found)):
-            raise InputError(f"{text!r} given; accepted: {rule}")
-        names = [getattr(one, "name", one) for one in found]
-        # what is right already stays as it was written, so that the same values give the same digest
-        return text if conditions.split_names(text) == names else " ".join(names)
-    elif rule == "replay":
-        from envprobe_core.llm.replays import read_replay
-        from envprobe_core.llm.running import find_replay
-
-        read_replay(find_replay(text))
-    elif rule in ("regime", "profile"):
-        {"regime": conditions.find_regime, "profile": conditions.find_profile}[rule](text)
-    else:
-        seeds, outside = conditions.parse_seeds(text), rule.partition(" outside ")[2]
-        if outside and (taken := {*seeds.tolist()} & {*conditions.parse_seeds(outside).tolist()}):
-            raise InputError(f"{text!r} has seed {min(taken)}; accepted: seeds outside {outside}")
-    return text
 
 
 # --- notebooks --------------------------------------------------------------------------------
@@ -212,9 +47,14 @@ class Section:
 
     name: str  # the file's name without its ending; what ``envprobe reproduce`` takes
     path: Path
-    parameters: Mapping[str, Parameter]  # by name
+    model: type[Parameters]  # of its parameters
     notebook: Mapping[str, Any]  # its JSON
     fault: str = ""  # what is wrong with a malformed notebook, which has neither parameters nor cells
+
+    @property
+    def parameters(self) -> Mapping[str, FieldInfo]:
+        """What the model declares, by name."""
+        return self.model.model_fields
 
     @property
     def cells(self) -> Sequence[Mapping[str, Any]]:
@@ -302,7 +142,7 @@ def find_sections(root: Path = ROOT) -> dict[str, Section]:
         try:
             found[path.stem] = read_section(path)
         except InputError as error:
-            found[path.stem] = Section(path.stem, path, {}, {"cells": []}, str(error))
+            found[path.stem] = Section(path.stem, path, Parameters, {"cells": []}, str(error))
     return found
 
 
@@ -374,10 +214,10 @@ def plan(
             raise InputError(f"unknown parameter {name!r} of {where}; {accepted}")
     shared, jobs = {part: file_digest(root, patterns) for part, patterns in PARTS.items()}, []
     for section in chosen:
-        values, output = resolve(section.parameters, given), executed / section.path.name
+        values, output = resolve(section.model, given), executed / section.path.name
         digest, code_digest = section_digests(section, values, shared)
         if others := [look_up("section", name, sections) for name in section.collects]:
-            own = [section_digests(one, resolve(one.parameters, given), shared)[0] for one in others]
+            own = [section_digests(one, resolve(one.model, given), shared)[0] for one in others]
             digest, code_digest = json_sha256([digest, own]), json_sha256([code_digest, own])
         stored = stored_record(output) or {}
         fresh, computed = stored.get("inputs_sha256") == digest, stored.get("code_sha256") == code_digest
