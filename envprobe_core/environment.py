@@ -165,7 +165,7 @@ class Environment:
         self.episodes.take_stages(RECORD)
         self.episodes.block["sight"]["highest"] = np.nan  # no score, unless a named policy makes one
         self.episodes.take_stages(SENSE)
-        return view_of(self.episodes.block.sight[0])
+        return view_of(self.episodes.block.sight[0].tobytes())
 
     def step(self, action: int) -> Observation:
         """The observation after a task action, or -1 for a wait; the world has mutated once."""

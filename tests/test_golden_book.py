@@ -21,7 +21,9 @@ def check(label, kept, built):
 def test_the_same_numbers_in_tables_and_scoreboard_and_descriptions_of_figures(size, request):
     """In the small book of all tests, and in the checkout's own if it is fresh."""
     if size == "whole" and not golden.up_to_date():
-        told = pytest.fail if os.environ.get("ENVPROBE_REQUIRE_BOOK") else pytest.skip  # `make golden` sets it
+        told = (
+            pytest.fail if os.environ.get("ENVPROBE_REQUIRE_BOOK") else pytest.skip
+        )  # `make golden` sets it
         told("the checkout's own book is not up to date; `make book` makes it so")
     html = request.getfixturevalue("html") if size == "small" else book.html_folder()
     kept = golden.read_frozen(golden.SMALL if size == "small" else golden.FOLDER)

@@ -5,6 +5,7 @@ Whoever wants more speed compiles the function with `numba.njit`; it is called i
 """
 
 import ctypes
+import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,6 +20,8 @@ Score = Callable[[Any], Any]
 """From a view to an array [field] of scores; the field of the highest is probed if that is high enough."""
 FINE, FAILED = 0, 1
 SIGNATURE = types.int64(from_dtype(SIGHT))
+_PLACES = {name: (kind.base, place) for name, (kind, place, *_) in (SIGHT.fields or {}).items()}
+"""Of each field of a sight: the type of its numbers, and where it begins."""
 
 
 class View(NamedTuple):
@@ -41,14 +44,19 @@ class View(NamedTuple):
     draw: int  # 63 random bits of this episode and step, the same in every run
 
 
-def view_of(sight: Any) -> View:
-    """The view of a sight: copies, which lead back to nothing of the engine's."""
-    arrays = [sight[name][: int(sight["fields"])].copy() for name in View._fields[:7]]
-    for array in arrays:
-        array.flags.writeable = False
-    step, horizon, budget, used = (int(sight[name]) for name in View._fields[7:11])
-    action, risk, draw = int(sight["action"]), int(sight["risk"]), int(sight["draw"]) >> 1
-    return View(*arrays, step, horizon, budget, used, float(sight["threshold"]), action, risk, draw)
+def view_of(sight: bytes) -> View:
+    """The view of a sight, given as bytes: arrays of them, which nobody can write to."""
+
+    def one(name: str) -> Any:
+        kind, place = _PLACES[name]
+        return struct.unpack_from(kind.char, sight, place)[0]
+
+    def array(name: str) -> Any:
+        kind, place = _PLACES[name]
+        return np.frombuffer(sight, kind, fields, place)
+
+    fields = one("fields")
+    return View(*map(array, View._fields[:7]), *map(one, View._fields[7:-1]), one("draw") >> 1)
 
 
 class Called(WrapperAddressProtocol):
@@ -75,17 +83,18 @@ class Called(WrapperAddressProtocol):
 
     def _enter(self, address: int) -> int:
         memory = (ctypes.c_char * SIGHT.itemsize).from_address(address)
-        return self(np.frombuffer(memory, SIGHT)[0])
+        return self(np.frombuffer(memory, SIGHT))
 
     def __call__(self, sight: Any) -> int:
-        """Write the scores of a sight; return `FINE`, or `FAILED` where that did not go well."""
+        """Write the scores of a sight, an array of one; return `FINE`, or `FAILED` if that went wrong."""
         if self.error is None:
             try:
-                fields = int(sight["fields"])
-                scores = np.asarray(self.score(view_of(sight)), dtype=np.float64)
+                view = view_of(sight.tobytes())
+                fields = len(view.c)
+                scores = np.asarray(self.score(view), dtype=np.float64)
                 if scores.shape != (fields,) or not np.isfinite(scores).all():
                     raise InputError(f"a policy must return {fields} finite scores, one a field")
-                sight["rho"][:fields] = scores
+                sight["rho"][..., :fields] = scores
             except BaseException as error:  # compiled code would not let it pass
                 self.error = error
         return FINE if self.error is None else FAILED
