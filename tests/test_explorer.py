@@ -12,6 +12,7 @@ from envprobe_book import compare, run, summarize
 from envprobe_book.live_figures import estimates
 from envprobe_book.live_figures.explorer import COMPARED, explorer, link
 from envprobe_book.live_figures.scripts import SCRIPT, STYLES, front_end
+from envprobe_book.page_engine import from_plain
 from envprobe_core.engine import batch
 from envprobe_core.engine.noise import level32
 from envprobe_core.errors import InputError
@@ -147,7 +148,8 @@ def test_the_address_holds_the_setting_and_a_link_sets_it(opened):
     page.get_by_role("slider", name="Budget").focus()
     page.keyboard.press("ArrowRight")
     page.locator("summary", has_text="Switches").click()
-    page.locator(".explorer-fold select").first.select_option(index=1)
+    page.get_by_label("Withhold answers").check()
+    page.get_by_label("Answers that are wrong").select_option("20")
     page.locator("summary", has_text="More").click()
     page.locator("input[data-habit=omit]").fill("0.25")
     page.get_by_label("Number of seeds").fill("20")
@@ -156,6 +158,9 @@ def test_the_address_holds_the_setting_and_a_link_sets_it(opened):
     setting, address = page.evaluate("[EnvProbe.bar.setting(), location.search]")
     assert setting["budget"] == 8
     assert setting["habits"] == "omit:0.25"
+    assert setting["protocol"] == "paper:answer=withheld,wrong=20"
+    folded = page.locator("summary", has_text="Switches, turned").inner_text()
+    assert folded == "Switches, turned: withhold answers; Answers that are wrong: 20%"
     assert opened(address).evaluate("EnvProbe.bar.setting()") == setting
     page.get_by_role("link", name="A try").press("Enter")  # figures above it may still grow
     page.wait_for_function("EnvProbe.bar.setting().budget === 3")
@@ -209,22 +214,27 @@ def test_what_cannot_be_run_is_said_and_the_figures_stay(opened):
 
 
 @pytest.mark.browser
-def test_the_plane_runs_when_asked_and_ends_when_cancelled(opened):
+def test_the_plane_comes_first_follows_the_setting_and_runs_whole_when_asked(opened):
     page = opened("?horizon=8&seeds=0:20")
-    plane = page.locator("[data-figure=plane]")
-    plane.get_by_role("button", name="Run the plane").click()
-    expect(plane.locator(".live-note")).to_contain_text("153 pairs")
+    plane, note = page.locator("[data-figure=plane]"), page.locator("[data-figure=plane] .live-note")
+    expect(note).to_contain_text("49 pairs")
+    assert page.locator("[data-figure]").first.get_attribute("data-figure") == "plane"
+    plane.get_by_role("button", name="Run every cell").click()
+    expect(note).to_contain_text("153 pairs")
     cells = page.evaluate("EnvProbe.explorer.state.figures.plane.cells")
     some = next(cell for cell in cells if (cell["x"], cell["y"]) == (4, 2.5))
-    frame = run("tooldag", "simple periodic", protocols="paper", seeds="0:20", budgets=4, thresholds=2.5)
-    assert len(cells) == 9 * 17
-    assert len(frame) == 40
+    own = {"world": "tooldag", "horizon": 8, "budget": 4}
+    plain = [own | {"policy": "simple", "threshold": 2.5}, own | {"policy": "periodic"}]
+    ends = [batch.simulate(from_plain(one), np.arange(20))["accuracy"].mean() for one in plain]
+    assert some["value"] == pytest.approx(100 * (ends[0] - ends[1]))
     assert some["low"] <= some["value"] <= some["high"]
-    page.evaluate("EnvProbe.bar.move({seeds: '0:2000', horizon: null})")
-    expect(plane.locator(".live-note")).to_contain_text("an earlier setting")
-    plane.get_by_role("button", name="Run the plane").click()
+    page.evaluate("EnvProbe.bar.move({protocol: 'released'})")
+    expect(note).to_contain_text("49 pairs")
+    assert page.evaluate("EnvProbe.explorer.state.figures.plane.cells") != cells
+    page.evaluate("EnvProbe.bar.move({seeds: '0:5000', horizon: null})")
+    plane.get_by_role("button", name="Run every cell").click()
     plane.get_by_role("button", name="Cancel").click()
-    expect(plane.locator(".live-note")).to_have_text("Cancelled.")
+    expect(note).to_have_text("Cancelled.")
 
 
 @pytest.mark.browser

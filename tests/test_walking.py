@@ -8,7 +8,7 @@ from playwright import sync_api as playwright
 
 from envprobe_book import compare, run
 from envprobe_book.live_figures import walk
-from envprobe_book.live_figures.walking import _deeds, along
+from envprobe_book.live_figures.walking import along, deeds
 from envprobe_core.protocols import DEPARTURES, parse_protocol, switch_values
 
 ACCURACY = {
@@ -19,8 +19,8 @@ SETTLED = "document.querySelector('.live-walk').dataset.settled === 'yes'"
 
 
 def test_every_departure_has_words_both_ways():
-    assert {*_deeds(), "seeds"} == {*DEPARTURES}
-    for switch, words in _deeds().items():
+    assert {*deeds(), "seeds"} == {*DEPARTURES}
+    for switch, words in deeds().items():
         assert {*words} == {*switch_values(switch)}
 
 

@@ -239,12 +239,15 @@
   const PLANE_RESAMPLES = 200; // of each cell, which says no more than whether its interval holds 0
   const AT_ONCE = 24; // cells between two looks at the reader
   const THRESHOLD_STEP = 0.25, HIGHEST = 4;
-  const COARSE = 5; // as many budgets and thresholds at first, and then all
+  const COARSE = 6; // as many budgets and thresholds by themselves; all when they are asked for
+  const REST = 400; // milliseconds after which a hand rests
 
   function spread(most, step, count) {
     const steps = Math.round(most / step), places = Math.min(count, steps);
     return Array.from({ length: places + 1 }, (_, i) => Math.round((i * steps) / places) * step);
   }
+
+  const between = (value, most) => Math.max(0, Math.min(most, value));
 
   function cellsOf(horizon, count) {
     const budgets = spread(horizon, 1, Math.min(count, 40)), thresholds = spread(HIGHEST, THRESHOLD_STEP, count);
@@ -253,13 +256,13 @@
 
   function openPlane(root, given, told) {
     const chosen = element("select", { "data-knob": "plane" });
-    const start = element("button", { type: "button" }, "Run the plane"), cancel = element("button", { type: "button", hidden: "" }, "Cancel");
+    const start = element("button", { type: "button" }, "Run every cell"), cancel = element("button", { type: "button", hidden: "" }, "Cancel");
     const progress = element("progress", { max: "1", value: "0", hidden: "", "aria-label": "Share of the plane that has run" });
     const note = element("p", { class: "live-note", role: "status" }), picture = element("div");
     const label = element("label", { class: "live-choice" }, element("span", {}, "Policy"), chosen);
     const head = element("div", { class: "explorer-plane-head" }, label, start, cancel, progress);
-    root.append(element("section", { class: "explorer-figure", "data-figure": "plane" }, head, picture, note));
-    let plot = null, overtaken = null, of = "";
+    root.append(element("section", { class: "explorer-figure explorer-plane", "data-figure": "plane" }, picture, note, head));
+    let plot = null, overtaken = null, of = "", waiting = 0;
 
     const mark = ({ threshold, ...moved } = bar.setting()) => ({ x: bar.budgetOf(moved), y: threshold });
     const without = ({ budget, threshold, policies: _, ...rest }) => JSON.stringify([rest, chosen.value]);
@@ -274,7 +277,7 @@
       const title = `Where budget and threshold pay: accuracy of ${given.series[policy].title} over ${given.series[bar.setting().reference].title}`;
       const figure = {
         name: "plane", kind: "plane", title, label: "points", up: "threshold", across: "budget", line: 0, limits: null, columns: 1, digits: 1,
-        about: title, series: given.series, mark: mark(), onmove: ({ x, y }) => bar.move({ budget: x, threshold: y }),
+        about: title, series: given.series, mark: mark(), onmove: ({ x, y }) => bar.move({ budget: between(Math.round(x), bar.horizonOf(bar.setting())), threshold: between(Math.round(20 * y) / 20, HIGHEST) }),
       };
       const made = makePlot?.(figure) ?? null;
       if (made) picture.replaceChildren(made.root);
@@ -294,26 +297,30 @@
       return found;
     }
 
-    async function run() {
+    // Run some cells, and then more; what is asked later overtakes it.
+    async function run(counts) {
       const policy = chosen.value, horizon = bar.horizonOf(bar.setting());
       overtaken?.abort();
       overtaken = new AbortController();
       const { signal } = overtaken;
       of = without(bar.setting());
-      plot?.close();
-      plot = null;
       start.disabled = true;
       cancel.hidden = progress.hidden = false;
       say(note, "Running.");
-      const stages = [cellsOf(horizon, COARSE), cellsOf(horizon, Infinity)];
-      const all = stages[0].length + stages[1].length;
+      const stages = counts.map((count) => cellsOf(horizon, count)), all = stages.flat().length;
       try {
         let done = 0;
         for (const cells of stages) {
-          draw(await fill(policy, cells, signal, done, all), policy);
+          const found = await fill(policy, cells, signal, done, all);
+          if (done === 0) {
+            plot?.close(); // another policy or reference is another picture
+            plot = null;
+          }
+          draw(found, policy);
+          picture.classList.remove("explorer-behind");
           done += cells.length;
         }
-        say(note, `${stages[1].length.toLocaleString("en-US")} pairs of budget and threshold, in points of accuracy. A place chosen here is the bar’s.`);
+        say(note, `${stages.at(-1).length.toLocaleString("en-US")} pairs of budget and threshold, in points of accuracy. A place chosen here is the bar’s.`);
       } catch (error) {
         if (overtaken.signal === signal) say(note, error.name === "AbortError" ? "Cancelled." : String(error.message || error));
       }
@@ -322,24 +329,31 @@
       start.disabled = false;
     }
 
+    // A few cells follow the setting by themselves, once the hand rests.
     function follow() {
       const moved = bar.setting(), known = listed(moved.policies).filter((name) => name !== moved.reference);
       const value = [chosen.value, "simple"].find((name) => known.includes(name)) ?? known.at(-1);
       chosen.replaceChildren(...known.map((name) => element("option", { value: name }, given.series[name].title)));
       if (value) chosen.value = value;
       start.disabled = !value || !cancel.hidden;
-      if (state.figures.plane) plot?.update(state.figures.plane.cells, null, { at: mark() });
-      if (of && cancel.hidden && without(moved) !== of) say(note, "The plane is of an earlier setting; run it again.");
-      else if (of && !cancel.hidden && without(moved) !== of) overtaken.abort();
+      if (of === without(moved)) {
+        if (state.figures.plane) plot?.update(state.figures.plane.cells, null, { at: mark() });
+        return;
+      }
+      overtaken?.abort();
+      clearTimeout(waiting);
+      picture.classList.add("explorer-behind");
+      if (value) waiting = setTimeout(() => run([COARSE]), of ? REST : 0);
     }
 
-    start.addEventListener("click", run);
+    start.addEventListener("click", () => run([COARSE, Infinity]));
     cancel.addEventListener("click", () => overtaken.abort());
     chosen.addEventListener("change", follow);
     const stop = bar.follow(follow);
     follow();
     return () => {
       overtaken?.abort();
+      clearTimeout(waiting);
       stop();
       plot?.close();
       delete state.figures.plane;
@@ -377,6 +391,7 @@
     return { input, root: element("label", { class: "live-choice" }, element("span", {}, title), input) };
   }
 
+  const capital = (text) => text[0].toUpperCase() + text.slice(1);
   const same = (values) => Object.fromEntries(values.map((value) => [value, String(value)]));
 
   function openControls(root, given, refuse) {
@@ -402,22 +417,38 @@
       return [group("World", ...world.labels), group("Protocol", ...protocol.labels), switches()];
     }
 
+    // The switches in words: ticked is the code's way, and what differs from the named protocol is marked.
     function switches() {
-      const names = Object.keys(known.protocols.paper), said = element("summary");
-      const all = names.map((key) => select(key, same(known.knobs[key]), (value) => {
+      const said = element("summary"), deeds = Object.entries(given.switches);
+      const turn = (key, value) => {
         const own = protocolOf(bar.setting().protocol);
         bar.move({ protocol: protocolText({ name: own.name, switches: { ...own.switches, [key]: value } }) });
-      }));
+      };
+      const boxes = deeds.map(([key, [, [code, words]]]) => {
+        const input = element("input", { type: "checkbox", "data-switch": key, ...KEEPS_KEYS });
+        input.addEventListener("change", () => turn(key, input.checked ? code : given.switches[key][0][0]));
+        return { key, input, label: element("label", {}, input, capital(words)) };
+      });
+      const faults = Object.entries(given.faults).map(([key, [title, unit]]) => (
+        { key, ...select(title, Object.fromEntries(known.knobs[key].map((value) => [value, `${value}${unit}`])), (value) => turn(key, value)) }
+      ));
+      const wordsOf = (key, value) => (given.switches[key]?.find(([one]) => one === value) ?? ["", `${given.faults[key][0]}: ${value}${given.faults[key][1]}`])[1];
       follows.push((moved) => {
         const { name, switches: own } = protocolOf(moved.protocol);
-        const turned = names.filter((key) => own[key] !== known.protocols[name][key]);
-        names.forEach((key, i) => {
-          all[i].input.value = own[key];
-          all[i].root.classList.toggle("explorer-turned", turned.includes(key));
-        });
-        say(said, turned.length ? `Switches: ${turned.join(", ")} turned` : "Switches");
+        const turned = (key) => own[key] !== known.protocols[name][key];
+        for (const { key, input, label } of boxes) {
+          input.checked = own[key] === given.switches[key][1][0];
+          label.classList.toggle("explorer-turned", turned(key));
+        }
+        for (const { key, input, root: node } of faults) {
+          input.value = own[key];
+          node.classList.toggle("explorer-turned", turned(key));
+        }
+        const all = [...boxes, ...faults].filter(({ key }) => turned(key)).map(({ key }) => wordsOf(key, own[key]));
+        say(said, all.length ? `Switches, turned: ${all.join("; ")}` : "Switches between text and code");
       });
-      return element("details", { class: "explorer-fold" }, said, element("div", { class: "explorer-fields" }, ...all.map(({ root: one }) => one)));
+      return element("details", { class: "explorer-fold" }, said, group("As the code does", ...boxes.map(({ label }) => label)),
+        group("Faults that neither has", ...faults.map(({ root: node }) => node)));
     }
 
     function comparison() {
@@ -555,9 +586,10 @@
       }
     }
 
-    root.append(controls, message, figures, about, link);
-    const closing = [openControls(controls, given, refuse), ...figuresOf(given).map((figure) => openFigure(figures, figure, told))];
-    closing.push(openTable(root, given, told), openPlane(root, given, told), bar.follow(check));
+    const first = element("div");
+    root.append(first, controls, message, figures, about, link);
+    const closing = [openControls(controls, given, refuse), openPlane(first, given, told), ...figuresOf(given).map((figure) => openFigure(figures, figure, told))];
+    closing.push(openTable(root, given, told), bar.follow(check));
     state.setting = bar.setting();
     document.addEventListener("click", followLinks, true);
     const wrong = bar.refused();

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from envprobe_book.claims import printed_levels
 from envprobe_book.live_figures.scripts import lab_widget
+from envprobe_book.live_figures.walking import deeds
 from envprobe_book.pages.figures import POLICY_STYLES, policy_title
 from envprobe_book.pages.markup import script_json
 from envprobe_core.comparing import STRATA
@@ -25,6 +26,12 @@ from envprobe_core.worlds import WORLDS, world_titles
 POOL = "pool"
 VIEWS = (*WORLDS, POOL)
 COMPARED = ("no-probe", "periodic", "simple", "placebo")
+FAULTS_IN_WORDS = {
+    "wrong": ("Answers that are wrong", "%"),
+    "delay": ("Steps by which answers come late", ""),
+    "failing": ("The agent’s calls that fail", "%"),
+}
+"""What is called how where it differs from both text and code, and its unit."""
 FEWEST, MOST = 10, 5_000  # seeds of a policy
 WITHOUT_SCRIPT = (
     "Here stands an interactive figure, which needs JavaScript. It runs any setting of the experiment and "
@@ -53,6 +60,8 @@ class Explorer:
             "start": self.start,
             "series": series,
             "protocols": {name: in_words(name) for name in PROTOCOLS},
+            "switches": switches_in_words(),
+            "faults": FAULTS_IN_WORDS,
             "printed": printed_points(),
             "about": ABOUT,
         }
@@ -128,6 +137,19 @@ def link(**setting: Any) -> str:
     return "explorer.html?" + "&".join(
         f"{name}={quote(str(value), safe=',:=')}" for name, value in texts.items()
     )
+
+
+def switches_in_words() -> dict[str, list[tuple[str, str]]]:
+    """The switches in which text and code differ, each with the text's value and the code's, in words.
+
+    >>> switches_in_words()["end"]
+    [('horizon', 'go on after success'), ('success', 'stop at success')]
+    """
+    paper, released = PROTOCOLS["paper"], PROTOCOLS["released"]
+    return {
+        switch: [(value, words[value][0]) for value in (getattr(paper, switch), getattr(released, switch))]
+        for switch, words in deeds().items()
+    }
 
 
 def printed_points() -> dict[str, dict[str, dict[str, float]]]:

@@ -120,7 +120,8 @@ class Walk:
 
 
 @cache
-def _deeds() -> dict[str, dict[str, list[str]]]:
+def deeds() -> dict[str, dict[str, list[str]]]:
+    """The switches between text and code in words: of each value what one does, and the doing."""
     return json.loads((Path(__file__).parent / "switches.json").read_text(encoding="utf-8"))
 
 
@@ -130,12 +131,12 @@ def deed(switch: str, value: str) -> str:
     >>> deed("clock", "stands")
     'stop the world to probe'
     """
-    return _deeds()[switch][value][0]
+    return deeds()[switch][value][0]
 
 
 def _said(last: str, switch: str) -> list[str]:
     """What one does who sets a switch as a protocol has it, and the doing."""
-    return _deeds()[switch][getattr(parse_protocol(last), switch)]
+    return deeds()[switch][getattr(parse_protocol(last), switch)]
 
 
 def _turns(doing: str) -> dict[str, str]:
@@ -193,7 +194,7 @@ def walk(
     """
     start, stop = parse_protocol(first), parse_protocol(last)
     first, last = start.name, stop.name
-    ordered = [one for one in _deeds() if one in DEPARTURES and getattr(start, one) != getattr(stop, one)]
+    ordered = [one for one in deeds() if one in DEPARTURES and getattr(start, one) != getattr(stop, one)]
     named = {"threshold": threshold, "regime": regime, "profile": profile}
 
     def run(rows: Iterable[Estimate], draws: int = resamples) -> list[Found]:
