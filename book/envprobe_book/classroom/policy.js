@@ -1,4 +1,7 @@
-// A policy of one's own, in the page: weights or a formula, run beside all policies of the book.
+// A policy of one's own, in the page: weights or a formula, ranked among all policies of the book as it is moved.
+//
+// A move shows the reader's dot at once, on few seeds or resamples and marked so; at rest it has all of them. What the
+// other policies do is known beforehand (`known`, from Python) or run once and kept.
 //
 // A classic script, after engine.js, the tools of widgets/shared.js (`EnvProbe.dom`), statistics.js and
 // formula.js. The element `.own-policy` holds what it needs as JSON (envprobe_book/classroom/policy_page.py). It
@@ -17,10 +20,13 @@
 
   const TERMS = ["c", "s", "u", "d"];
   const CHUNK = 20; // seeds that are walked between two breaths of the page: some hundredths of a second
+  const FIRST = 5; // seeds a world of the first answer, where a rule is walked
+  const FEW = 300; // resamples while a control moves
+  const REST = 200; // milliseconds after which a hand rests
   const MOST_SEEDS = 2000, LONGEST_LINK = 4000;
-  const REFERENCES = ["simple", "periodic"];
+  const REFERENCES = ["simple", "periodic", "voi"];
   const { engine, statistics, formula: formulas, dom } = globalThis.EnvProbe;
-  const { element, shape } = dom;
+  const { element, shape, say } = dom;
 
   const refuse = (sentence) => {
     throw new Error(sentence);
@@ -43,8 +49,8 @@
 
   // What a step asks: the first field of the highest value, where that reaches the gate and budget is left.
   function ruleOf(policy) {
-    const { value } = formulas.parse(textOf(policy));
-    const { byField } = formulas.quantities;
+    const text = textOf(policy), { value } = formulas.parse(text);
+    const byField = formulas.quantities.byField.filter((name) => new RegExp(`\\b${name}\\b`).test(text)); // the rest is not read
     return (episodes, row) => {
       const one = (name) => episodes.of(row, `sight.${name}`);
       const [step, horizon, used, budget] = ["step", "horizon", "used", "budget"].map(one);
@@ -172,25 +178,48 @@
   }
 
   // Mean accuracy, success and probes with intervals, as the lab's leaderboard has them.
-  function summary(found) {
+  function summary(found, resamples = statistics.RESAMPLES) {
     const { values, strata } = pooled(found, "accuracy");
     const known = values.map((value) => !Number.isNaN(value));
     const only = (list) => list.filter((_, at) => known[at]);
     const wins = pooled(found, "success").values, probes = pooled(found, "probes").values;
     return {
-      accuracy: statistics.mean(only(values), { strata: only(strata) }),
+      accuracy: statistics.mean(only(values), { strata: only(strata), resamples }),
       success: statistics.wilson(total(wins), wins.length),
       probes: total(probes) / probes.length,
     };
   }
 
-  // What one gains over another in accuracy, in points, on the same seeds.
-  function gain(found, other) {
-    const mine = pooled(found, "accuracy"), theirs = pooled(other, "accuracy").values;
+  // What one gains over another in accuracy, in points, on the same seeds: the first of them, where one ran fewer.
+  function gain(found, other, resamples = statistics.RESAMPLES) {
+    const heads = Object.fromEntries(Object.keys(found).map((world) => (
+      [world, { accuracy: other[world].accuracy.slice(0, found[world].accuracy.length) }]
+    )));
+    const mine = pooled(found, "accuracy"), theirs = pooled(heads, "accuracy").values;
     const differences = mine.values.map((value, at) => 100 * (value - theirs[at]));
     const known = differences.map((value) => !Number.isNaN(value));
     const only = (list) => list.filter((_, at) => known[at]);
-    return statistics.mean(only(differences), { strata: only(mine.strata) });
+    return statistics.mean(only(differences), { strata: only(mine.strata), resamples });
+  }
+
+  // words
+
+  const minus = (text) => text.replace("-", "−");
+  const signed = (value, digits = 1) => minus(`${value > 0 ? "+" : ""}${value.toFixed(digits)}`);
+  const interval = ({ low, high }, digits) => minus(`[${low.toFixed(digits)}, `) + minus(`${high.toFixed(digits)}]`);
+  const points = (one) => `${signed(one.value)} points ${interval(one, 1)}`;
+  const looked = (count) => (count === 0 ? "You have not looked at them yet." : `You have looked at them ${["", "once", "twice"][count] ?? `${count} times`}.`);
+
+  function ordinal(place) {
+    const ending = place % 100 > 10 && place % 100 < 14 ? "th" : ({ 1: "st", 2: "nd", 3: "rd" }[place % 10] ?? "th");
+    return `${place}${ending}`;
+  }
+
+  // How one stands to another, by where the interval of the difference lies.
+  function stands({ value, low, high }, other) {
+    const by = Math.abs(value).toFixed(1);
+    if (low > 0) return `${by} points ahead of ${other}`;
+    return high < 0 ? `${by} points behind ${other}` : `not clearly apart from ${other}`;
   }
 
   // drawing
@@ -201,57 +230,83 @@
     return node;
   }
 
-  const minus = (text) => text.replace("-", "−");
-  const signed = (value) => minus(`${value > 0 ? "+" : ""}${value.toFixed(2)}`);
-  const interval = ({ low, high }, digits) => minus(`[${low.toFixed(digits)}, `) + minus(`${high.toFixed(digits)}]`);
-  const points = (one) => `${signed(one.value)} points ${interval(one, 2)}`;
-
-  // A mean with its interval on the scale of its column, [least, most].
-  function strip(one, [least, most], colour) {
-    const at = (value) => 4 + (92 * (value - least)) / Math.max(most - least, 1e-9);
-    const line = { x1: at(one.low), x2: at(one.high), y1: 7, y2: 7, stroke: "currentColor" };
-    return shape("svg", { class: "own-strip", viewBox: "0 0 100 14", "aria-hidden": "true", style: colour },
-      shape("line", line), shape("circle", { cx: at(one.value), cy: 7, r: 3.5, fill: "currentColor" }));
-  }
-
   const colourOf = ({ colour, dark }) => `--light:${colour};--dark:${dark}`;
+  const NAMED = ["voi", "simple", "periodic", "no-probe"]; // the others are grey until they are asked
+  const ROOM = 9, BASE = 46, MINE = 96, FOOT = 118; // pixels: of a dot; where others and one's own stand; the axis
+
+  // Every policy's mean accuracy on one axis, the reader's below with its interval.
+  function makeStrip() {
+    const picture = shape("svg", { class: "own-picture", role: "img" });
+    let scale = null, last = null;
+
+    // Others keep their places while the reader's moves: the axis only ever grows.
+    function show(rivals, mine) {
+      last = [rivals, mine];
+      const width = Math.max(280, picture.clientWidth || 340);
+      const own = mine ? [mine.low, mine.high, mine.value].filter(Number.isFinite) : [];
+      const ends = [...Object.values(rivals ?? {}).map(({ accuracy }) => accuracy.value), ...own];
+      if (!ends.length) return;
+      const [least, most] = [Math.min(...ends) - 0.01, Math.max(...ends) + 0.01];
+      scale = scale ? [Math.min(scale[0], least), Math.max(scale[1], most)] : [least, most];
+      const x = (value) => 14 + ((width - 28) * (value - scale[0])) / (scale[1] - scale[0]);
+      const parts = [shape("line", { class: "own-axis", x1: 6, x2: width - 6, y1: FOOT, y2: FOOT })];
+      const step = scale[1] - scale[0] > 0.3 ? 0.1 : 0.05;
+      for (let tick = Math.ceil(scale[0] / step) * step; tick < scale[1]; tick += step) {
+        parts.push(shape("text", { class: "own-tick", x: x(tick), y: FOOT + 13 }, tick.toFixed(2)));
+      }
+      parts.push(...others(rivals ?? {}, x, width));
+      if (mine) {
+        const at = x(mine.value);
+        parts.push(shape("line", { class: "own-reach", x1: at, x2: at, y1: BASE - 26, y2: FOOT }));
+        if (Number.isFinite(mine.low)) parts.push(shape("line", { class: "own-range-line", x1: x(mine.low), x2: x(mine.high), y1: MINE, y2: MINE }));
+        parts.push(shape("circle", { class: "own-you", cx: at, cy: MINE, r: 7 }));
+        const isLate = at > width - 60;
+        parts.push(shape("text", { class: `own-label own-you-name ${isLate ? "own-end" : ""}`, x: at + (isLate ? -11 : 11), y: MINE - 8 }, "you"));
+      }
+      picture.setAttribute("viewBox", `0 0 ${width} ${FOOT + 18}`);
+      picture.replaceChildren(...parts);
+    }
+
+    function others(rivals, x, width) {
+      const rows = [], names = [];
+      const sorted = Object.entries(rivals).sort(([, a], [, b]) => a.accuracy.value - b.accuracy.value);
+      const dots = sorted.map(([name, { accuracy, title, mark }]) => {
+        const at = x(accuracy.value);
+        let row = rows.findIndex((end) => at - end >= ROOM);
+        if (row < 0) row = rows.push(-Infinity) - 1;
+        rows[row] = at;
+        const y = BASE + row * ROOM;
+        const isNamed = NAMED.includes(name);
+        if (isNamed) names.push([at, y, title]);
+        const drawn = shape("path", { d: dom.OUTLINES[mark.marker] ?? dom.OUTLINES.o, transform: `translate(${at} ${y}) scale(${isNamed ? 4.6 : 3.2})`,
+          class: `own-other ${isNamed ? "own-named" : ""} ${mark.filled ? "" : "own-hollow"}`, "vector-effect": "non-scaling-stroke", style: colourOf(mark) });
+        drawn.append(shape("title", {}, `${title}: ${accuracy.value.toFixed(3)}`));
+        return drawn;
+      });
+      const ends = [-Infinity, -Infinity, -Infinity]; // of three lines of labels
+      const labels = names.flatMap(([at, y, title]) => {
+        const wide = title.length * 6.2, left = Math.min(Math.max(at, wide / 2 + 2), width - wide / 2 - 2);
+        let line = ends.findIndex((end) => left - wide / 2 > end + 6);
+        if (line < 0) line = 2;
+        ends[line] = left + wide / 2;
+        const top = 11 + 12 * line;
+        return [shape("line", { class: "own-lead", x1: at, x2: left, y1: y - 5, y2: top + 2 }), shape("text", { class: "own-label own-middle", x: left, y: top }, title)];
+      });
+      return [...labels, ...dots];
+    }
+
+    new ResizeObserver(() => last && show(...last)).observe(picture);
+    return { picture, show, forget: () => (scale = null) };
+  }
 
   function table(rows) {
-    const scale = (name) => {
-      const known = rows.map((row) => row[name]).filter(({ low }) => Number.isFinite(low));
-      return [Math.min(...known.map(({ low }) => low)), Math.max(...known.map(({ high }) => high))];
-    };
-    const scales = { accuracy: scale("accuracy"), success: scale("success") };
-    const cell = (row, name) =>
-      element("td", {}, element("span", {}, `${row[name].value.toFixed(3)} `), element("span", { class: "own-range" }, interval(row[name], 3)),
-        strip(row[name], scales[name], colourOf(row.mark)));
-    const heads = ["policy", "accuracy", "success", "probes"].map((text) => element("th", { scope: "col" }, text));
+    const cell = (one) => element("td", {}, `${one.value.toFixed(3)} `, element("span", { class: "own-range" }, interval(one, 3)));
+    const heads = ["", "policy", "accuracy", "success", "probes"].map((text) => element("th", { scope: "col" }, text));
+    let place = 0;
     return element("table", { class: "own-table" }, element("thead", {}, element("tr", {}, ...heads)),
-      element("tbody", {}, ...rows.map((row) =>
-        element("tr", { class: row.own ? "own-mine" : null }, element("th", { scope: "row" }, row.title),
-          cell(row, "accuracy"), cell(row, "success"), element("td", {}, row.probes.toFixed(1))))));
-  }
-
-  // Every attempt's gain, and the best so far as a step line.
-  function curve(gains) {
-    const width = 320, height = 130, left = 40, bottom = 24;
-    const low = Math.min(0, ...gains), high = Math.max(0, ...gains), range = high - low || 1;
-    const x = (number) => left + ((width - left - 14) * number) / Math.max(1, gains.length - 1) + 4;
-    const y = (value) => 10 + ((height - bottom - 16) * (high - value)) / range;
-    let best = -Infinity, path = "";
-    gains.forEach((value, at) => {
-      best = Math.max(best, value);
-      path += at === 0 ? `M${x(0)} ${y(best)}` : `H${x(at)}V${y(best)}`;
-    });
-    const label = (text, attributes) => shape("text", { "font-size": 11, fill: "currentColor", ...attributes }, text);
-    const told = `Gain of ${gains.length} attempts over EnvProbe-Simple in points; the best is ${signed(best)}.`;
-    return shape("svg", { class: "own-curve", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": told },
-      shape("line", { x1: left, x2: width - 4, y1: y(0), y2: y(0), stroke: "currentColor", "stroke-dasharray": "3 3", opacity: 0.6 }),
-      shape("path", { d: path, class: "own-best" }),
-      ...gains.map((value, at) => shape("circle", { cx: x(at), cy: y(value), r: 4, class: "own-dot" }, shape("title", {}, `attempt ${at + 1}: ${signed(value)}`))),
-      label(signed(high), { x: left - 4, y: y(high) + 4, "text-anchor": "end" }),
-      ...(low < high ? [label(signed(low), { x: left - 4, y: y(low) + 4, "text-anchor": "end" })] : []),
-      label("attempts, in order", { x: width - 4, y: height - 6, "text-anchor": "end" }));
+      element("tbody", {}, ...rows.map((row) => element("tr", { class: row.own ? "own-mine" : null },
+        element("td", {}, row.deployable ? ordinal(++place) : "–"), element("th", { scope: "row" }, row.title),
+        cell(row.accuracy), cell(row.success), element("td", {}, row.probes.toFixed(1))))));
   }
 
   // the widget
@@ -262,11 +317,15 @@
     const config = JSON.parse(root.querySelector("script[type='application/json']").textContent);
     const given = { seeds: config.seeds, heldOut: config.heldOut }; // the page's own, which a link may replace
     const prefix = `own-policy-${++widgets}`;
-    const cache = new Map(); // what the book's policies did, by setting
+    const kept = new Map(); // what the book's policies did, by setting
     const attempts = []; // {policy, seeds, gain, key}
     const tested = new Map(); // policies that were tested on held-out seeds, with what came of it
     const inputs = {};
-    let running = null, current = null;
+    const start = { form: "weights", weights: { c: 1, s: 1, u: 1, d: 1 }, formula: "c + s + u + d", gate: 1.5, notBefore: 0,
+      last: null, world: "all", protocol: config.protocol, budget: null };
+    let running = null, current = null, isReaders = false; // whether a reader has moved anything, or brought a link
+
+    // controls
 
     const named = (name, label, input, hint = null) => {
       const id = `${prefix}-${name}`;
@@ -279,11 +338,12 @@
     const button = (text, act, attributes = {}) => on("click", act, element("button", { type: "button", ...attributes }, text));
 
     const meanings = { c: "criticality", s: "staleness", u: "uncertainty", d: "dependency" };
-    const sliders = TERMS.map((term) => {
-      const field = named(term, `${term}, ${meanings[term]}`, element("input", { type: "range", min: -1, max: 3, step: 0.1 }));
-      field.querySelector("label").append(" ", element("output", { for: inputs[term].id }));
+    const slider = (name, label, attributes) => {
+      const field = named(name, label, element("input", { type: "range", ...attributes }));
+      field.querySelector("label").append(" ", element("output", { for: inputs[name].id }));
       return field;
-    });
+    };
+    const sliders = TERMS.map((term) => slider(term, `${term}, ${meanings[term]}`, { min: -1, max: 3, step: 0.1 }));
     const form = (value, text) => {
       const input = element("input", { type: "radio", name: `${prefix}-form`, value, id: `${prefix}-form-${value}` });
       inputs[value] = input;
@@ -292,74 +352,57 @@
     const shownFormula = element("code");
     const weightPart = element("div", { class: "own-weights" }, ...sliders, element("p", { class: "own-written" }, "As a formula: ", shownFormula));
     const fault = element("p", { class: "own-fault", id: `${prefix}-fault`, role: "status" });
-    const area = element("textarea", { rows: 3, spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-describedby": fault.id });
+    const area = element("textarea", { rows: 2, spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-describedby": fault.id });
     const formulaPart = element("div", {}, named("formula", "Value of probing a field now", area,
       "Python’s expression syntax. c, s, u and d: 0 to 1. confidence: 0 to 100 percent. staleness, step, horizon: steps. used, budget: probes. Also min, max, abs, sqrt and x if y else z."));
-    const settings = element("div", { class: "own-settings" },
-      named("gate", "Gate: probe from this value on", number({ step: "any" })),
+    const gatePart = element("div", { class: "own-weights" }, slider("gate", "Gate: probe from this value on", { min: -1, max: 6, step: 0.05 }),
+      named("last", "Only in the last steps", number({ min: 1, max: config.horizon, step: 1 }), "Empty: in all"));
+    const settings = element("details", { class: "own-more" }, element("summary", {}, "World, protocol, budget, seeds"), element("div", { class: "own-settings" },
       named("notBefore", "Not before step", number({ min: 0, max: config.horizon, step: 1 })),
-      named("last", "Only this many last steps", number({ min: 1, max: config.horizon, step: 1 }), "Empty: all of them"),
       named("budget", "Budget, of every policy", number({ min: 0, max: config.horizon, step: 1 }), `Empty: ${config.budget}`),
       named("world", "World", choice({ all: "all three", ...config.worlds })),
       named("protocol", "Protocol", choice(config.protocols)),
-      named("seeds", "Your seeds", element("input", { type: "text", autocomplete: "off", maxlength: 25 })));
-    const bar = element("progress", { max: 1, value: 0, "aria-label": "Episodes that were run", hidden: "" });
-    const status = element("p", { class: "own-result", role: "status", "aria-live": "polite" });
-    const results = element("div", { class: "own-results" });
-    const history = element("div", { class: "own-history" });
-    const runButton = element("button", { type: "submit", class: "own-run" }, "Run"); // so that Enter in a field runs, too
-    const moved = element("p", { class: "own-moved", role: "status", hidden: "" }, "The controls have moved on: what stands below is the run before. Press Run.");
+      named("seeds", "Your seeds", element("input", { type: "text", autocomplete: "off", maxlength: 25 }))));
     const examples = config.examples.map(({ title, policy }) => button(title, () => {
-      const { world, protocol } = inputs; // the experiment stays the reader's
-      show({ ...start, world: world.value, protocol: protocol.value, ...policy });
-      run();
+      const { world, protocol, budget } = inputs; // the experiment stays the reader's
+      isReaders = true;
+      say(notice, "");
+      show({ ...start, world: world.value, protocol: protocol.value, ...policy, budget: budget.value === "" ? null : budget.valueAsNumber });
+      move();
     }));
-    const start = { form: "weights", weights: { c: 1, s: 1, u: 1, d: 1 }, formula: "c + s + u + d", gate: 1.5, notBefore: 0,
-      last: null, world: "all", protocol: config.protocol, budget: null };
+
+    // what is shown
+
+    const strip = makeStrip();
+    const notice = element("p", { class: "own-notice", role: "alert" });
+    const headline = element("p", { class: "own-headline" });
+    const status = element("p", { class: "own-result", role: "status", "aria-live": "polite" });
+    const stage = element("div", { class: "own-stage" }, headline, strip.picture, status);
+    const final = element("div", { class: "own-final" }), results = element("div", { class: "own-results" }), history = element("div", { class: "own-history" });
 
     function show(policy, seeds = inputs.seeds.value) {
       inputs.seeds.value = seeds;
       for (const term of TERMS) inputs[term].value = policy.weights[term];
+      inputs.gate.min = Math.min(-1, policy.gate); // a link may hold any
+      inputs.gate.max = Math.max(6, policy.gate);
       for (const name of ["formula", "gate", "notBefore", "world", "protocol"]) inputs[name].value = policy[name];
       for (const name of ["last", "budget"]) inputs[name].value = policy[name] ?? "";
       inputs[policy.form === "formula" ? "formula_" : "weights"].checked = true; // `formula` is the text
-      refresh();
     }
 
-    function weightsShown() {
-      return Object.fromEntries(TERMS.map((term) => [term, inputs[term].valueAsNumber]));
-    }
+    const weightsShown = () => Object.fromEntries(TERMS.map((term) => [term, inputs[term].valueAsNumber]));
 
-    // The policy of the controls; an Error says in a sentence what is not accepted.
+    // The policy of the controls with its seeds; an Error says in a sentence what is not accepted.
     function read() {
       const optional = (name) => (inputs[name].value === "" && !inputs[name].validity.badInput ? null : inputs[name].valueAsNumber);
-      return checked({
+      const policy = checked({
         form: inputs.formula_.checked ? "formula" : "weights", weights: weightsShown(), formula: inputs.formula.value,
         gate: inputs.gate.valueAsNumber, notBefore: inputs.notBefore.valueAsNumber, last: optional("last"),
         world: inputs.world.value, protocol: inputs.protocol.value, budget: optional("budget"),
       }, config);
-    }
-
-    function refresh() {
-      const isFormula = inputs.formula_.checked;
-      weightPart.hidden = isFormula;
-      formulaPart.hidden = !isFormula;
-      for (const [at, term] of TERMS.entries()) sliders[at].querySelector("output").textContent = minus(inputs[term].value);
-      shownFormula.textContent = written(weightsShown());
-      let key = null; // what is not accepted is not what ran
-      try {
-        seedsIn(inputs.seeds.value);
-        key = keyOf(read(), inputs.seeds.value.trim());
-        fault.textContent = "";
-      } catch (error) {
-        fault.textContent = sentence(error);
-      }
-      // what is shown belongs to the run before as soon as a control has another value
-      const isMoved = current !== null && key !== current.key;
-      moved.hidden = !isMoved;
-      for (const part of [status, results]) part.classList.toggle("own-stale", isMoved);
-      area.setAttribute("aria-invalid", String(Boolean(fault.textContent)));
-      runButton.disabled = Boolean(fault.textContent);
+      const seeds = inputs.seeds.value.trim(), own = new Set(seedsIn(seeds));
+      if (seedsIn(config.heldOut).some((seed) => own.has(seed))) refuse(`the seeds ${config.heldOut} are held out for the final; choose others`);
+      return { policy, seeds, key: keyOf(policy, seeds) };
     }
 
     // A policy with its seeds as the end of an address.
@@ -372,146 +415,224 @@
       return `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
     }
 
-    async function rivalsOf(policy, seeds, { signal, onprogress }) {
-      const key = JSON.stringify([policy.world, policy.protocol, policy.budget, seeds]);
-      if (cache.has(key)) return cache.get(key);
+    // running
+
+    const settingKey = ({ world, protocol, budget }, seeds) => JSON.stringify([world, protocol, budget, seeds]);
+
+    // What the book's policies did in a setting, where that is known.
+    function rivalsKnown(policy, seeds) {
+      const key = settingKey(policy, seeds);
+      const isPages = policy.world === "all" && policy.budget === null && seeds === given.seeds;
+      if (!kept.has(key) && isPages && config.known[policy.protocol]) kept.set(key, config.known[policy.protocol]);
+      return kept.get(key) ?? null;
+    }
+
+    async function rivalsOf(policy, seeds, signal) {
+      const known = rivalsKnown(policy, seeds);
+      if (known) return known;
       const worlds = worldsOf(policy), names = Object.keys(config.policies);
       const conditions = names.flatMap((name) => worlds.map((world) => conditionOf(policy, world, name)));
-      const found = await engine.run(conditions, seedsIn(seeds), { signal, onprogress: ({ share }) => onprogress(share) });
+      const found = await engine.run(conditions, seedsIn(seeds), { signal });
       const rivals = {};
       for (const [at, name] of names.entries()) {
         await engine.breath();
         if (signal.aborted) throw overtaken();
-        const own = Object.fromEntries(worlds.map((world, i) => [world, found[at * worlds.length + i]]));
-        rivals[name] = { found: own, ...summary(own) };
+        const own = Object.fromEntries(worlds.map((world, i) => [world, { accuracy: found[at * worlds.length + i].accuracy }]));
+        rivals[name] = { found: own, ...summary(Object.fromEntries(worlds.map((world, i) => [world, found[at * worlds.length + i]]))) };
       }
-      cache.set(key, rivals);
+      kept.set(settingKey(policy, seeds), rivals);
       return rivals;
     }
 
-    // Run a policy and the book's on some seeds; a later run overtakes an earlier one.
-    async function compete(policy, seeds) {
+    const titled = (rivals) => rivals && Object.fromEntries(Object.entries(rivals).map(([name, one]) => [name, { ...one, ...config.policies[name] }]));
+
+    // What came of a policy so far: where it stands among the others, and against those that it is paired with.
+    function outcomeOf(found, rivals, resamples) {
+      const own = summary(found, resamples);
+      if (!rivals) return { ...own, rivals, rank: null, gains: {} };
+      const able = Object.entries(rivals).filter(([name]) => config.policies[name].deployable);
+      const rank = 1 + able.filter(([, one]) => one.accuracy.value > own.accuracy.value).length;
+      const gains = Object.fromEntries(REFERENCES.map((name) => [name, gain(found, rivals[name].found, resamples)]));
+      return { ...own, rivals, rank, of: able.length + 1, gains };
+    }
+
+    // A control has moved: the dot follows at once, and what is final comes when the hand rests.
+    function move() {
+      refresh();
       running?.abort();
       const { signal } = (running = new AbortController());
-      bar.hidden = false;
-      bar.value = 0;
-      status.textContent = "Running.";
-      try {
-        await statistics.ready();
-        const found = await episodes(policy, seeds, { signal, onprogress: (share) => (bar.value = 0.4 * share) });
-        const rivals = await rivalsOf(policy, seeds, { signal, onprogress: (share) => (bar.value = 0.4 + 0.5 * share) });
-        const gains = Object.fromEntries(REFERENCES.map((name) => [name, gain(found, rivals[name].found)]));
+      if (fault.textContent) return;
+      stage.classList.add("own-old");
+      run(read(), signal).catch((error) => {
+        if (error.name !== "AbortError") say(notice, sentence(error));
+      });
+    }
+
+    async function run({ policy, seeds, key }, signal) {
+      const isStill = () => {
         if (signal.aborted) throw overtaken();
-        return { ...summary(found), gains, rivals, found };
-      } finally {
-        if (!signal.aborted) bar.hidden = true;
+      };
+      const started = performance.now(), known = rivalsKnown(policy, seeds);
+      await statistics.ready();
+      if (!isPlain(policy)) {
+        const first = seedsIn(seeds).slice(0, FIRST);
+        const few = await episodes(policy, `${first[0]}:${first.at(-1) + 1}`, { signal });
+        isStill();
+        report(outcomeOf(few, known, FEW), true);
       }
+      const found = await episodes(policy, seeds, { signal });
+      isStill();
+      report(outcomeOf(found, known, FEW), true);
+      await new Promise((go) => setTimeout(go, Math.max(0, REST - (performance.now() - started))));
+      isStill();
+      const outcome = outcomeOf(found, await rivalsOf(policy, seeds, signal), statistics.RESAMPLES);
+      isStill();
+      current = { policy, seeds, outcome, key };
+      if (attempts.every((one) => one.key !== key)) attempts.push({ policy, seeds, gain: outcome.gains.simple.value, key });
+      if (isReaders) globalThis.history.replaceState(globalThis.history.state, "", key);
+      report(outcome, false);
+      tell();
     }
 
-    async function run() {
-      let policy, seeds;
-      try {
-        seeds = inputs.seeds.value.trim();
-        const own = new Set(seedsIn(seeds)), shared = seedsIn(config.heldOut).filter((seed) => own.has(seed));
-        if (shared.length) refuse(`the seeds ${config.heldOut} are held out for the test at the end; choose others`);
-        policy = read();
-        const outcome = await compete(policy, seeds);
-        const key = keyOf(policy, seeds);
-        current = { policy, seeds, outcome, key };
-        if (attempts.every((one) => one.key !== key)) attempts.push({ policy, seeds, gain: outcome.gains.simple.value, key });
-        globalThis.history.replaceState(null, "", key);
-        report();
-      } catch (error) {
-        if (error.name !== "AbortError") status.textContent = sentence(error);
-      }
-    }
-
-    async function testOnce() {
+    // The final: held-out seeds, for what is shown.
+    async function playFinal() {
       const { policy, key } = current;
       if (tested.has(key)) return;
+      const pressed = final.querySelector("button");
+      pressed.disabled = true;
       try {
-        const outcome = await compete(policy, config.heldOut);
-        tested.set(key, outcome.gains);
-        report();
+        const found = await episodes(policy, config.heldOut), worlds = worldsOf(policy);
+        const conditions = REFERENCES.flatMap((name) => worlds.map((world) => conditionOf(policy, world, name)));
+        const theirs = await engine.run(conditions, seedsIn(config.heldOut));
+        tested.set(key, Object.fromEntries(REFERENCES.map((name, at) => (
+          [name, gain(found, Object.fromEntries(worlds.map((world, i) => [world, theirs[at * worlds.length + i]])))]
+        ))));
       } catch (error) {
-        if (error.name !== "AbortError") status.textContent = sentence(error);
+        say(notice, sentence(error));
       }
+      tell();
     }
 
-    function looks() {
-      if (tested.size === 0) return "at which you have not looked.";
-      return `at which you have looked ${tested.size === 1 ? "once" : `${tested.size} times`}, with other policies.`;
+    // saying
+
+    function refresh() {
+      const isFormula = inputs.formula_.checked;
+      weightPart.hidden = isFormula;
+      formulaPart.hidden = !isFormula;
+      for (const name of [...TERMS, "gate"]) {
+        const text = minus(inputs[name].value);
+        inputs[name].parentElement.querySelector("output").textContent = text;
+      }
+      shownFormula.textContent = written(weightsShown());
+      try {
+        read();
+        fault.textContent = "";
+      } catch (error) {
+        fault.textContent = sentence(error);
+      }
+      area.setAttribute("aria-invalid", String(Boolean(fault.textContent)));
     }
 
-    function report() {
+    // The dot, the rank and the numbers; rough ones say so.
+    function report(outcome, isRough) {
+      stage.classList.remove("own-old");
+      stage.classList.toggle("own-rough", isRough);
+      const about = isRough ? "~" : "", { accuracy } = outcome;
+      const rank = outcome.rank === null ? "" : `${about}${ordinal(outcome.rank)} of ${outcome.of}: `;
+      headline.replaceChildren(element("strong", {}, `${rank}accuracy ${about}${accuracy.value.toFixed(3)}`), " ", element("span", { class: "own-range" }, interval(accuracy, 3)));
+      strip.show(titled(outcome.rivals), accuracy);
+      strip.picture.setAttribute("aria-label", `Mean accuracy of each policy; yours ${accuracy.value.toFixed(3)}.`);
+      stage.dataset.state = isRough ? "rough" : "final";
+    }
+
+    // What is said once a policy is final.
+    function tell() {
       refresh();
-      const { policy, seeds, outcome, key } = current;
-      const count = `${seedsIn(seeds).length} seeds in ${worldsOf(policy).length === 1 ? config.worlds[policy.world] : "all three worlds"}`;
-      status.textContent = `Accuracy ${outcome.accuracy.value.toFixed(3)}, success ${outcome.success.value.toFixed(3)}, on ${count}, ` +
-        `with our simulated agent. Against EnvProbe-Simple ${points(outcome.gains.simple)} of accuracy; against Periodic ${points(outcome.gains.periodic)}.`;
-      status.dataset.outcome = JSON.stringify({ accuracy: outcome.accuracy, success: outcome.success, gains: outcome.gains });
-      const mine = { title: "your policy", own: true, mark: config.mark, ...outcome };
-      const others = Object.entries(outcome.rivals).map(([name, found]) => ({ ...found, ...config.policies[name], own: false }));
-      const rows = [mine, ...others].sort((a, b) => b.accuracy.value - a.accuracy.value);
-      const held = tested.get(key);
-      const heldText = held
-        ? `Against EnvProbe-Simple: ${points(outcome.gains.simple)} on your seeds, ${points(held.simple)} on the held-out seeds ${config.heldOut}; ` +
-          `against Periodic ${points(outcome.gains.periodic)}, then ${points(held.periodic)}.`
-        : `Seeds ${config.heldOut}, ${looks()} Look once, at the end: a gain that you have searched for is partly luck.`;
+      const { policy, seeds, outcome, key } = current, { gains } = outcome;
+      const where = worldsOf(policy).length === 1 ? config.worlds[policy.world] : "all three worlds";
+      status.textContent = `On ${seedsIn(seeds).length} seeds of ${where}, with our simulated agent, you are ` +
+        `${stands(gains.voi, "VoI")}, ${stands(gains.simple, "EnvProbe-Simple")} and ${stands(gains.periodic, "Periodic")}. ` +
+        `Tasks completed: ${(100 * outcome.success.value).toFixed(0)}%.`;
+      status.dataset.outcome = JSON.stringify({ accuracy: outcome.accuracy, success: outcome.success, gains, rank: outcome.rank });
+      tellFinal(key, gains);
+      const mine = { title: "your policy", own: true, deployable: true, ...outcome };
+      const rows = [mine, ...Object.values(titled(outcome.rivals))].sort((a, b) => b.accuracy.value - a.accuracy.value);
       const wide = element("div", { class: "own-scroll", tabindex: 0, role: "region", "aria-label": "All policies" }, table(rows));
-      results.replaceChildren(
-        element("details", { open: "" }, element("summary", {}, "All policies on your seeds, by accuracy, with 95% intervals"), wide,
-          element("p", { class: "own-note" }, "Oracles see the truth, which no deployed policy can.")),
-        element("p", {}, button("Test once on held-out seeds", testOnce, { disabled: held ? "" : null, class: "own-test" }), " ",
-          element("span", { class: "own-held", role: "status" }, heldText)),
-        element("details", {}, element("summary", {}, "The same in the lab, digit for digit"), element("pre", { tabindex: 0 }, inPython(policy, { seeds }))),
-      );
-      const setting = (one) => JSON.stringify([one.policy.world, one.policy.protocol, one.policy.budget, one.seeds]);
-      const alike = attempts.filter((one) => setting(one) === setting(current));
+      const isOpen = [...results.querySelectorAll("details")].map(({ open }) => open);
+      const folds = [
+        ["All policies on your seeds, with 95% intervals", wide, element("p", { class: "own-note" }, "Oracles see the truth, which no deployed policy can; they have no rank.")],
+        ["The same in Python, digit for digit", element("pre", { tabindex: 0 }, inPython(policy, { seeds }))],
+      ];
+      results.replaceChildren(...folds.map(([title, ...parts], at) => element("details", isOpen[at] ? { open: "" } : {}, element("summary", {}, title), ...parts)));
+      tellAttempts();
+    }
+
+    function tellFinal(key, gains) {
+      const held = tested.get(key);
+      const looks = looked(tested.size);
+      const said = held
+        ? `On the held-out seeds you are ${stands(held.voi, "VoI")} (${points(held.voi)}; ${points(gains.voi)} on yours), ` +
+          `and ${stands(held.simple, "EnvProbe-Simple")} (${points(held.simple)}; ${points(gains.simple)}). ${looks}`
+        : `Seeds ${config.heldOut} are held out: a gain that you have searched for is partly luck. Look once, at the end. ${looks}`;
+      final.replaceChildren(element("strong", {}, "Beat VoI"), " ",
+        button("Play the final with this policy", playFinal, { disabled: held ? "" : null, class: "own-test" }), " ",
+        element("span", { class: "own-held", role: "status" }, said));
+    }
+
+    function tellAttempts() {
+      const { policy, seeds, key } = current;
+      const alike = attempts.filter((one) => settingKey(one.policy, one.seeds) === settingKey(policy, seeds)).sort((a, b) => b.gain - a.gain);
+      const best = alike.slice(0, 8).map((one) => element("li", {}, element("code", {}, describe(one.policy)), ` ${signed(one.gain)} `,
+        on("click", (event) => { event.preventDefault(); isReaders = true; show(one.policy, one.seeds); move(); }, element("a", { href: one.key }, "take up again"))));
+      const isOpen = history.querySelector("details")?.open;
       history.replaceChildren(
-        element("h3", {}, "Your attempts"),
-        element("p", { class: "own-note" }, "Gain in accuracy over EnvProbe-Simple, in points, in this world, protocol, budget and seeds; the line is the best so far."),
-        curve(alike.map((one) => one.gain)),
-        element("ol", { class: "own-attempts" }, ...alike.map((one) =>
-          element("li", {}, element("code", {}, describe(one.policy)), ` ${signed(one.gain)} `,
-            on("click", (event) => { event.preventDefault(); show(one.policy, one.seeds); run(); }, element("a", { href: one.key }, "take up again"))))),
-        element("p", {}, "The address of this page now carries your policy: ", element("a", { href: key }, "link to it"), "."),
-      );
+        element("details", isOpen ? { open: "" } : {}, element("summary", {}, `Your attempts: ${alike.length}, the best ${signed(alike[0].gain)} points over EnvProbe-Simple`),
+          element("ol", { class: "own-attempts" }, ...best)),
+        element("p", { class: "own-note" }, "The address of this page carries your policy: ", element("a", { href: key }, "link to it"), "."));
     }
 
     function describe(policy) {
-      const times = [...(policy.notBefore ? [`from step ${policy.notBefore}`] : []), ...(policy.last === null ? [] : [`last ${policy.last} steps`])];
-      return [`${textOf(policy).replace(/\s+/g, " ").trim()} ≥ ${policy.gate}`, ...times].join(", ");
+      const steps = [...(policy.notBefore ? [`from step ${policy.notBefore}`] : []), ...(policy.last === null ? [] : [`last ${policy.last} steps`])];
+      return [`${textOf(policy).replace(/\s+/g, " ").trim()} ≥ ${policy.gate}`, ...steps].join(", ");
     }
 
     function fromAddress() {
       try {
         const linked = fromLink(location.hash);
-        if (linked) {
-          const seeds = linked.seeds ?? given.seeds, heldOut = linked.heldOut ?? given.heldOut;
-          const own = new Set(seedsIn(seeds));
-          if (seedsIn(heldOut).some((seed) => own.has(seed))) refuse(`its seeds ${seeds} and its held-out seeds ${heldOut} share some`);
-          config.heldOut = heldOut;
-          show(checked(linked, config), seeds);
-          root.scrollIntoView({ block: "nearest" });
-        }
+        if (!linked) return;
+        const seeds = linked.seeds ?? given.seeds, heldOut = linked.heldOut ?? given.heldOut;
+        const own = new Set(seedsIn(seeds));
+        if (seedsIn(heldOut).some((seed) => own.has(seed))) refuse(`its seeds ${seeds} and its held-out seeds ${heldOut} share some`);
+        const policy = checked(linked, config);
+        config.heldOut = heldOut;
+        isReaders = true;
+        say(notice, "");
+        strip.forget();
+        show(policy, seeds);
+        move();
+        root.scrollIntoView({ block: "nearest" });
       } catch (error) {
-        status.textContent = `This link was not taken up: ${error.message || error}.`;
+        say(notice, `This link was not taken up: ${error.message || error}.`);
       }
     }
 
-    const controls = on("submit", (event) => { event.preventDefault(); if (!runButton.disabled) run(); }, element("form", { class: "own-controls" },
+    const controls = on("submit", (event) => event.preventDefault(), element("form", { class: "own-controls" },
+      element("p", { class: "own-examples" }, "Start from: ", ...examples),
       element("fieldset", { class: "own-form" }, element("legend", {}, "What a probe of a field is worth"), ...form("weights", "Weights"), ...form("formula_", "Formula")),
-      weightPart, formulaPart, settings, fault,
-      element("p", { class: "own-buttons" }, runButton)));
+      weightPart, formulaPart, gatePart, settings, fault));
     inputs.formula_.addEventListener("change", () => {
       inputs.formula.value = written(weightsShown()); // so that a reader sees the step from one to the other
     });
     inputs.formula_.value = "formula";
-    controls.addEventListener("input", refresh);
-    controls.addEventListener("change", refresh);
-    root.replaceChildren(controls, element("p", { class: "own-examples" }, "Things to try: ", ...examples), bar, moved, status, results, history);
+    controls.addEventListener("input", (event) => {
+      isReaders = true;
+      say(notice, "");
+      if (["world", "protocol", "budget", "seeds"].some((name) => inputs[name] === event.target)) strip.forget(); // another axis
+      move();
+    });
+    root.replaceChildren(notice, element("div", { class: "own-board" }, stage, controls), final, results, history);
     show(start, config.seeds);
+    move();
     fromAddress();
     globalThis.addEventListener("hashchange", fromAddress);
   }

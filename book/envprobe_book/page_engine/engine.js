@@ -752,6 +752,7 @@
   class Episodes {
     constructor(machine, task, seeds) {
       this.machine = machine;
+      this.parts = {}; // of the record, by path, as they are asked for
       this.rows = seeds.length;
       let schedules = null;
       if (task.replays) {
@@ -764,7 +765,9 @@
     }
 
     view() {
-      return new DataView(this.machine.memory.buffer);
+      const { buffer } = this.machine.memory; // another one when the memory has grown
+      if (this.seen?.buffer !== buffer) this.seen = new DataView(buffer);
+      return this.seen;
     }
 
     // Go on from where others stand, which are as many, of the same world.
@@ -782,19 +785,24 @@
 
     // A number or an array of an episode as it stands, by its path: "sight.c", "over", "table.value".
     of(row, path) {
-      const { size, parts } = this.machine.described.episode;
-      let place = this.at.episodes + row * size, found = { parts };
+      const { place, type, count } = (this.parts[path] ??= this.partAt(path));
+      const { array, read, size } = KINDS[type], start = this.at.episodes + row * this.machine.described.episode.size + place;
+      const view = this.view();
+      if (count === null) return read(view, start);
+      const values = new array(count);
+      for (let i = 0; i < count; i++) values[i] = read(view, start + i * size);
+      return values;
+    }
+
+    // Where a part of an episode's record stands, by its path, and what it holds.
+    partAt(path) {
+      let place = 0, found = /** @type {any} */ ({ parts: this.machine.described.episode.parts });
       for (const part of path.split(".")) {
         found = choose("part", part, found.parts ?? {});
         place += found.at;
       }
       if (found.parts) refuse(`${path} is no number.`);
-      const { array, read, size: width } = KINDS[found.type];
-      if (!found.shape) return read(this.view(), place);
-      const values = new array(found.shape.reduce((product, count) => product * count, 1));
-      const view = this.view();
-      for (let i = 0; i < values.length; i++) values[i] = read(view, place + i * width);
-      return values;
+      return { place, type: found.type, count: found.shape ? found.shape.reduce((product, one) => product * one, 1) : null };
     }
 
     begin() {
