@@ -217,7 +217,7 @@ def test_what_cannot_be_run_is_said_and_the_figures_stay(opened):
 def test_the_plane_comes_first_follows_the_setting_and_runs_whole_when_asked(opened):
     page = opened("?horizon=8&seeds=0:20")
     plane, note = page.locator("[data-figure=plane]"), page.locator("[data-figure=plane] .live-note")
-    expect(note).to_contain_text("49 pairs")
+    expect(note).to_contain_text("45 pairs")
     assert page.locator("[data-figure]").first.get_attribute("data-figure") == "plane"
     plane.get_by_role("button", name="Run every cell").click()
     expect(note).to_contain_text("153 pairs")
@@ -229,7 +229,7 @@ def test_the_plane_comes_first_follows_the_setting_and_runs_whole_when_asked(ope
     assert some["value"] == pytest.approx(100 * (ends[0] - ends[1]))
     assert some["low"] <= some["value"] <= some["high"]
     page.evaluate("EnvProbe.bar.move({protocol: 'released'})")
-    expect(note).to_contain_text("49 pairs")
+    expect(note).to_contain_text("45 pairs")
     assert page.evaluate("EnvProbe.explorer.state.figures.plane.cells") != cells
     page.evaluate("EnvProbe.bar.move({seeds: '0:5000', horizon: null})")
     plane.get_by_role("button", name="Run every cell").click()

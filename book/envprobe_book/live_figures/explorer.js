@@ -239,7 +239,6 @@
   const PLANE_RESAMPLES = 200; // of each cell, which says no more than whether its interval holds 0
   const AT_ONCE = 24; // cells between two looks at the reader
   const THRESHOLD_STEP = 0.25, HIGHEST = 4;
-  const COARSE = 6; // as many budgets and thresholds by themselves; all when they are asked for
   const REST = 400; // milliseconds after which a hand rests
 
   function spread(most, step, count) {
@@ -249,8 +248,15 @@
 
   const between = (value, most) => Math.max(0, Math.min(most, value));
 
-  function cellsOf(horizon, count) {
-    const budgets = spread(horizon, 1, Math.min(count, 40)), thresholds = spread(HIGHEST, THRESHOLD_STEP, count);
+  // The most places, of so many, that divide an axis evenly; where hardly any do, cells differ in size.
+  function even(steps, most) {
+    const fitting = Array.from({ length: Math.min(most, steps) }, (_, i) => i + 1).filter((places) => steps % places === 0);
+    return fitting.at(-1) > 2 ? fitting.at(-1) : most;
+  }
+
+  function cellsOf(horizon, isCoarse) {
+    const budgets = spread(horizon, 1, isCoarse ? even(horizon, 6) : 40);
+    const thresholds = spread(HIGHEST, THRESHOLD_STEP, isCoarse ? even(HIGHEST / THRESHOLD_STEP, 8) : Infinity);
     return budgets.flatMap((x) => thresholds.map((y) => ({ x, y })));
   }
 
@@ -297,8 +303,8 @@
       return found;
     }
 
-    // Run some cells, and then more; what is asked later overtakes it.
-    async function run(counts) {
+    // Run the cells of each stage, a coarse one or all; what is asked later overtakes it.
+    async function run(...coarse) {
       const policy = chosen.value, horizon = bar.horizonOf(bar.setting());
       overtaken?.abort();
       overtaken = new AbortController();
@@ -307,7 +313,7 @@
       start.disabled = true;
       cancel.hidden = progress.hidden = false;
       say(note, "Running.");
-      const stages = counts.map((count) => cellsOf(horizon, count)), all = stages.flat().length;
+      const stages = coarse.map((isCoarse) => cellsOf(horizon, isCoarse)), all = stages.flat().length;
       try {
         let done = 0;
         for (const cells of stages) {
@@ -343,10 +349,10 @@
       overtaken?.abort();
       clearTimeout(waiting);
       picture.classList.add("explorer-behind");
-      if (value) waiting = setTimeout(() => run([COARSE]), of ? REST : 0);
+      if (value) waiting = setTimeout(() => run(true), of ? REST : 0);
     }
 
-    start.addEventListener("click", () => run([COARSE, Infinity]));
+    start.addEventListener("click", () => run(true, false));
     cancel.addEventListener("click", () => overtaken.abort());
     chosen.addEventListener("change", follow);
     const stop = bar.follow(follow);
