@@ -11,6 +11,7 @@ from envprobe_book import run
 from envprobe_book.analyses.looks import (
     best_step,
     budget,
+    foreseen,
     graft,
     lost_end,
     lost_mean,
@@ -22,7 +23,8 @@ from envprobe_book.analyses.looks import (
     worth_use,
 )
 from envprobe_core.conditions import make_condition, parse_seeds
-from envprobe_core.engine.batch import simulate_logged
+from envprobe_core.engine.batch import EpisodeBatch, simulate_logged
+from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.worlds import WORLDS
 
@@ -94,6 +96,27 @@ def test_no_other_number_of_looks_is_worth_more_and_the_gate_agrees(lam, price, 
     assert net_worth(min(other, H), H, lam, 1, price) <= net_worth(best, H, lam, 1, price) + 1e-9
     for t in range(H):  # of a belief that is as old as the episode
         assert pays_at(t, t, H, lam, 1, price) == (worth_end(t, H, lam) > price)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_without_a_look_the_forms_foresee_an_agent_that_keeps_the_start_for_ever(world):
+    """Against the engine: the start table, kept; tools are lost, and nobody loads one again."""
+    condition = make_condition(world, "no-probe", profile="perfect")
+    episodes = EpisodeBatch(condition, np.arange(600))
+    while True:
+        episodes.propose()
+        if not episodes.record():
+            break
+        episodes.block.action = WAIT
+        episodes.advance(np.full(600, NONE))
+    recording = episodes.recording()
+    start, gold = recording.gold[:, 0], recording.gold[:, -1]
+    kept = ((start == gold) & (gold != -1)).sum(axis=1) / (gold != -1).sum(axis=1)
+    told = foreseen(condition, recording)
+    if world == "tooldag":  # nothing is loaded at the start: there is nothing to lose
+        assert (kept == 1).all()
+    else:
+        assert told.mean() == pytest.approx(kept.mean(), abs=4 * kept.std() / 600**0.5 + 1e-3)
 
 
 @pytest.mark.parametrize("world", WORLDS)

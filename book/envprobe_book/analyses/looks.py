@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import Trajectory
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.worlds.base import Floats, Ints
@@ -122,6 +123,52 @@ def pays_at(t: int, age: int, horizon: int, lam: float, limit: float, price: flo
     (True, False)
     """
     return limit * (1 - lam**age) * lam ** (horizon - t) > price
+
+
+def ageing(condition: Condition) -> tuple[Floats, Floats]:
+    """How each field of a condition's world ages, `lam limit` [field]; a limit of 0 never changes by itself.
+
+    A loaded tool is lost for good, as no action is in it, and a dependency with any of its prerequisites. Of
+    doors and edges the share that can be locked enters the limit.
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> lam, limit = ageing(make_condition("objectstate", "simple"))
+    >>> float(lam[0].round(2)), float(limit[0].round(2))
+    (0.9, 0.9)
+    """
+    world, rules, rate = condition.built, condition.built.rules, condition.built.rates
+    lam, limit = np.ones(world.fields), np.zeros(world.fields)
+    if condition.world == "tooldag":
+        tools = rules.tools
+        lam[: tools - 1], limit[: tools - 1] = 1 - rate[0], 1.0
+        lam[tools + 1 : 2 * tools], limit[tools + 1 : 2 * tools] = (1 - rate[0]) ** rules.prerequisites, 1.0
+        return lam, limit
+    places = rules.rooms if condition.world == "objectstate" else rules.nodes
+    ways = rules.doors if condition.world == "objectstate" else rules.edges
+    moves, flips = (rate > 0) & (world.domain > 2), (rate > 0) & (world.domain == 2)
+    lam[moves], limit[moves] = 1 - rate[moves], 1 - 1 / places
+    lam[flips], limit[flips] = 1 - 2 * rate[flips], 0.5 * rules.locks / ways
+    return lam, limit
+
+
+def foreseen(condition: Condition, recording: Trajectory) -> Floats:
+    """The accuracy at the end that the forms foresee from the steps and fields of probes alone, [row].
+
+    It reads no belief, and of gold only which fields an instance has. What was not asked has the age of the
+    episode, and is unknown where the agent begins with one look around.
+    """
+    lam, limit = ageing(condition)
+    probe, steps = np.asarray(recording.probe), recording.steps.astype(np.int64)
+    asked = np.full((len(probe), len(lam)), -1)
+    for t in range(probe.shape[1]):
+        rows = np.flatnonzero(probe[:, t] >= 0)
+        asked[rows, probe[rows, t]] = t
+    age = steps[:, None] - np.maximum(asked, 0)
+    wrong = limit * (1 - lam**age)
+    if condition.protocol.start == "observation":
+        wrong[asked < 0] = 1.0
+    known = recording.gold[:, 0] != UNKNOWN
+    return 1 - (wrong * known).sum(axis=1) / known.sum(axis=1)
 
 
 def graft(recording: Trajectory, probe: Ints, *, averaged: bool = False) -> Floats:
