@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envprobe_book import conclude, judge, run
+from envprobe_book import judge, run
 from envprobe_book.analyses import nondominated, scoreboard
 from envprobe_book.analyses.frontiers import find_frontiers, stability_of
 from envprobe_book.analyses.scoreboard import as_printed, as_records, choose_claims, run_claims
@@ -24,7 +24,6 @@ from envprobe_book.reproduce.sections import find_sections
 from envprobe_core.conditions import make_condition
 from envprobe_core.errors import InputError
 from envprobe_core.experiment import COLUMNS
-from in_sight import run_cell
 from processes import envprobe
 
 SEEDS = "0:60"
@@ -174,17 +173,6 @@ def test_nondominated_points_are_those_that_no_point_beats(points):
     array = np.array(points, dtype=float)
     naive = [not any(a >= x and b >= y and (a, b) != (x, y) for a, b in points) for x, y in points]
     assert nondominated(np.stack([array, array[::-1]])).tolist() == [naive, naive[::-1]]
-
-
-@pytest.mark.parametrize("lead", [0.0, 0.001])
-def test_simple_is_called_most_accurate_only_where_it_is_ahead(lead):
-    said, shared = [], {"protocol": "released", "stratum": "procedural", "competing": True, "success": 0.5}
-    points = pd.DataFrame(
-        {"policy": ["simple", "cd", "no-probe"], "accuracy": [0.5 + lead, 0.5, 0.5]} | shared
-    )
-    given = {"points": points.assign(nondominated=True, stability=1.0), "trades": {}, "conclude": conclude}
-    run_cell("pareto", "15", take_away=lambda paper, found, on: said.extend(found), **given)
-    assert ["~~" in one.markdown for one in said if "most accurate" in one.markdown] == [not lead]
 
 
 def test_frontiers_are_of_those_that_compete_and_say_who_beats_whom():

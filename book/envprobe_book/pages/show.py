@@ -18,8 +18,9 @@ An interval `x_low x_high` stands behind `x`; without an `x` it is a column of i
 index are the first columns. Of two levels of columns the one that the table above knows says how a value is
 written (of two such the lower one), and the other is the head; where several are known (`accuracy` ...),
 the head has both.
-Underscores are spaces, and names of protocols, policies and worlds are titles. Rows that go by protocol come
-in one order. A phone shows each row of a wide table as a list of its cells (`paper.css`, `reader.js`).
+Underscores are spaces, a stratum is called worlds, and names of protocols, policies and worlds are titles.
+Rows that go by protocol come in one order. A phone shows each row of a wide table as a list of its cells
+(`paper.css`, `reader.js`).
 """
 
 import re
@@ -42,6 +43,7 @@ WRITTEN = {
     "probes": "2", "step": "1", "idle": "1", "percent": "1",
 }  # fmt: skip
 WIDE, LONG = 4, 40  # columns from which, and rows up to which, a phone shows each row as a list
+HEADS = {"stratum": "worlds"}
 MEASURED = ("gain", "difference", "estimate")
 
 
@@ -111,4 +113,4 @@ def _flat(key: tuple[Any, ...], name: str) -> str:
 
 def _head(part: Any) -> str:
     text = STRATUM_TITLES.get(part, str(part))
-    return title_of(text) if is_name(text) else text.replace("_", " ")
+    return title_of(text) if is_name(text) else HEADS.get(text, text).replace("_", " ")
