@@ -147,7 +147,7 @@ def check_calls(folder: Path, manifest: Manifest, conditions: Sequence[Asked]) -
     So for who answered, as its manifest states it.
     """
     inputs = manifest.inputs
-    if manifest.answered != who_answered_each(inputs, conditions):
+    if manifest.as_dict().get("answered") != who_answered_each(inputs, conditions):
         yield f"{MANIFEST}, answered: it does not say who answered"
     due = b"".join(map(calls_of, inputs.conditions, inputs.seeds_of_conditions, conditions)).splitlines()
     pairs = zip_longest(read_whole(folder / CALLS).splitlines(), due)

@@ -124,6 +124,18 @@ def log_name(condition: Condition) -> str:
     return f"logs/{condition.world}_{condition.regime.name}_{protocol}_{condition.policy.name}.parquet"
 
 
+class Answered(BaseModel, extra="forbid"):
+    """Who answered a condition of a run on a model, as its manifest states it (`llm.agent.who_answered`)."""
+
+    world: str
+    policy: str
+    protocol: str
+    answered_by: dict[str, int]  # answers by the model that gave them, as its server calls it
+    judged_by: dict[str, int] = {}  # verdicts likewise
+    fingerprints: list[str]
+    unread: int  # episodes of which no belief update could be read
+
+
 class Manifest(BaseModel, extra="forbid"):
     """A manifest as it stands in a file: `book/provenance.md` describes it."""
 
@@ -137,13 +149,15 @@ class Manifest(BaseModel, extra="forbid"):
     conditions: list[dict[str, Any]] | None = None
     sha256: dict[str, str] | None = None
     requests: dict[str, list[str]] | None = None
-    answered: list[dict[str, Any]] | None = None
+    answered: list[Answered] | None = None
     result_hash: str | None = Field(default=None, max_length=64, pattern="^[0-9a-f]*$")
 
     @pydantic.model_validator(mode="after")
     def _whole(self) -> Manifest:
         if self.finished and not (self.conditions and self.sha256 and self.result_hash):
             raise ValueError("it says finished and states no results")
+        if self.answered is not None and len(self.answered) != len(self.conditions or ()):
+            raise ValueError("it states who answered of more conditions, or of fewer")
         return self
 
     def as_dict(self) -> dict[str, Any]:
@@ -202,7 +216,7 @@ def finished(
     whole = total_hash(inputs.conditions, hashes)
     results: dict[str, Any] = {"conditions": conditions, "sha256": dict(files), "result_hash": whole}
     results |= {"requests": requests} if requests else {}
-    results |= {"answered": answered} if answered is not None else {}
+    results |= {"answered": [Answered(**one) for one in answered]} if answered is not None else {}
     return started.model_copy(update={"finished": True} | results)
 
 
