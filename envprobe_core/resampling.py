@@ -17,17 +17,28 @@ RESAMPLING = noise.STREAMS  # the first stream that the engine does not use
 FIXED_POINT_BITS = 52
 TIE = 1e-12  # relative distance below which a resampled statistic counts as equal to the null
 PARTIALS = 64  # numbers whose exact sum holds any sum of Float64s
+SCALES = 5  # rows of scratch that a stratum needs, see `lay_out`
+MANY = 8  # columns from which on each unit drawn is added to all at once
 MEAN, LOW, HIGH, P, UNITS, LOW_ADJUSTED, HIGH_ADJUSTED, P_ADJUSTED, P_GREATER, P_LESS = range(10)
 PARTS = 10  # of `statistics.Estimate`, in its order
+
+
+def scratch_rows(units: int, strata: int) -> int:
+    """How many rows of scratch `draw_means` and `ratios` need.
+
+    >>> scratch_rows(660, 3)
+    676
+    """
+    return max(units + SCALES * strata + 1, PARTIALS)
 
 
 @inline
 def two_to(power):
     """2**power, by products."""
-    found, step = 1.0, 2.0 if power > 0 else 0.5
+    product, step = 1.0, 2.0 if power > 0 else 0.5
     for _ in range(abs(power)):
-        found *= step
-    return found
+        product *= step
+    return product
 
 
 @inline
@@ -61,53 +72,112 @@ def key_of(n, seed):
 
 
 @inline
+def lay_out(columns, first, last, whole, scales):
+    """Write a stratum's values as whole numbers into `whole` [unit, kept column]; return how many are kept.
+
+    A column whose values are one, as where every unit counts once, is not kept: its sums are known. The rows
+    from `scales` on hold of each column two powers of two that lead back, its sum if it is known, whether it
+    is; and of each kept column which it is.
+    """
+    n, kept = last - first, 0
+    for column in range(len(columns)):
+        power = fixed_point(columns[column], first, last)
+        half = power // 2  # in two steps: 2**power may be too large where what it makes is not
+        up, more, is_known = two_to(half), two_to(power - half), 1.0
+        for unit in range(first, last):
+            whole[unit, kept] = nearest(columns[column, unit] * up * more)
+            if whole[unit, kept] != whole[first, kept]:
+                is_known = 0.0
+        whole[scales, column] = two_to(-half) if n > 1 else np.nan
+        whole[scales + 1, column] = two_to(half - power)
+        whole[scales + 2, column] = n * whole[first, kept] + 0.0  # of the two zeros the positive one
+        whole[scales + 3, column] = is_known
+        if not is_known:
+            whole[scales + 4, kept] = column
+            kept += 1
+    return kept
+
+
+@inline
+def add_up(whole, first, drawn, begin, n, kept, sums):
+    """Write the sums of each kept column over the units drawn into a row of `whole`."""
+    if kept < MANY:
+        for one in range(0, kept - 1, 2):  # two at a time: an addition waits for the one before it
+            over = under = 0.0
+            for place in range(begin, begin + n):
+                unit = first + drawn[place]
+                over += whole[unit, one]
+                under += whole[unit, one + 1]
+            whole[sums, one], whole[sums, one + 1] = over, under
+        if kept % 2 == 1:
+            over = under = 0.0
+            for place in range(begin, begin + n - 1, 2):
+                over += whole[first + drawn[place], kept - 1]
+                under += whole[first + drawn[place + 1], kept - 1]
+            if n % 2 == 1:
+                over += whole[first + drawn[begin + n - 1], kept - 1]
+            whole[sums, kept - 1] = over + under
+        return
+    for column in range(kept):
+        whole[sums, column] = 0.0
+    for place in range(begin, begin + n):
+        unit = first + drawn[place]
+        for column in range(kept):  # which a processor does some at a time
+            whole[sums, column] += whole[unit, column]
+
+
+@inline
+def draw_units(key, resample, n, drawn, begin):
+    """Draw the units of a resample into `drawn`, from a place on."""
+    word = key + u64(resample * n) * GOLDEN
+    for place in range(begin, begin + n):
+        word += GOLDEN
+        drawn[place] = choice(mix(word), n)
+
+
+@inline
 def draw_means(columns, ends, seed, drawn, whole, draws):
     """Fill `draws` [column, resample] with resampled means of `columns` [column, unit].
 
     Units of one stratum stand together, and `ends` [stratum] says where each ends. Draw k of resample r of a
     stratum of n units is its unit `(word >> 32) * n >> 32`, where `word` is number r n + k of the engine's
     hash under the key of (seed, n): no resample depends on how many there are. The k-th stratum begins k
-    resamples on, so strata of one size are drawn independently. One of a single unit says nothing of how
-    means vary: then all are NaN. Scratch is `drawn` [unit] and `whole` [column, unit + 3].
+    resamples on, so strata of one size are drawn independently, and those that follow each other share each
+    drawing. One of a single unit says nothing of how means vary: then all are NaN. Scratch is `drawn`
+    [unit + stratum] and `whole` [`scratch_rows`, column].
     """
     width, units = columns.shape
-    resamples, first = draws.shape[1], 0
+    resamples, strata, first, stratum = draws.shape[1], len(ends), 0, 0
+    sums = units + SCALES * strata
     for column in range(width):
         for resample in range(resamples):
             draws[column, resample] = 0.0
-    for stratum in range(len(ends)):
-        last = ends[stratum]
-        n = last - first
-        for column in range(width):
-            power = fixed_point(columns[column], first, last)
-            half = power // 2  # in two steps: 2**power may be too large where what it makes is not
-            up, more = two_to(half), two_to(power - half)
-            level = 1.0  # whether all values are one, as where every unit counts once
-            for unit in range(n):
-                whole[column, unit] = nearest(columns[column, first + unit] * up * more)
-                if whole[column, unit] != whole[column, 0]:
-                    level = 0.0
-            whole[column, units + 2] = level
-            whole[column, units] = two_to(-half) if n > 1 else np.nan
-            whole[column, units + 1] = two_to(half - power)
-        word = key_of(n, seed)
-        for resample in range(resamples):
-            for unit in range(n):
-                word += GOLDEN
-                drawn[unit] = choice(mix(word), n)
-            at = (resample + stratum) % resamples
-            for one in range(0, width, 2):  # two at a time: an addition waits for the one before it
-                other = min(one + 1, width - 1)
-                over, under = n * whole[one, 0] + 0.0, n * whole[other, 0] + 0.0  # of zeros the positive one
-                if not (whole[one, units + 2] and whole[other, units + 2]):
-                    over = under = 0.0
-                    for unit in range(n):
-                        over += whole[one, drawn[unit]]
-                        under += whole[other, drawn[unit]]
-                draws[one, at] += over * whole[one, units] * whole[one, units + 1]
-                if other > one:
-                    draws[other, at] += under * whole[other, units] * whole[other, units + 1]
-        first = last
+    while stratum < strata:
+        n, past = ends[stratum] - first, stratum + 1
+        while past < strata and ends[past] - ends[past - 1] == n:
+            past += 1
+        alike, key = past - stratum, key_of(n, seed)
+        for one in range(alike):
+            begin = first + one * n
+            drawn[units + one] = lay_out(columns, begin, begin + n, whole, units + SCALES * one)
+            behind = (alike - one) % alike  # where the drawing of so many turns ago stands
+            draw_units(key, (-stratum - one) % resamples, n, drawn, first + behind * n)
+        for at in range(resamples):
+            newest = first + at % alike * n  # where the drawing of this turn stands
+            if at > 0:
+                draw_units(key, (at - stratum) % resamples, n, drawn, newest)
+            for one in range(alike):
+                begin, scales, kept = first + one * n, units + SCALES * one, drawn[units + one]
+                add_up(whole, begin, drawn, first + (at - one) % alike * n, n, kept, sums)
+                for column in range(width):
+                    if whole[scales + 3, column]:
+                        whole_sum = whole[scales + 2, column] * whole[scales, column]
+                        draws[column, at] += whole_sum * whole[scales + 1, column]
+                for place in range(kept):
+                    column = int(whole[scales + 4, place])
+                    whole_sum = whole[sums, place] * whole[scales, column]
+                    draws[column, at] += whole_sum * whole[scales + 1, column]
+        first, stratum = ends[past - 1], past
     for column in range(width):
         for resample in range(resamples):
             draws[column, resample] /= units
@@ -158,31 +228,47 @@ def exact_sum(values, partials):
 
 
 @inline
-def sift(values, root, count):
-    """Let a value sink to its place in the heap below it."""
+def sift(values, first, root, count, sign):
+    """Let a value sink to its place in the heap below it, of `count` values from the first on.
+
+    With sign 1 its root is the largest; with -1 it stands backwards from the first, its root the smallest.
+    """
     while 2 * root + 1 < count:
         child = 2 * root + 1
-        if child + 1 < count and values[child + 1] > values[child]:
-            child += 1
-        if values[root] >= values[child]:
+        beside = child + 1
+        if beside < count and sign * values[first + sign * beside] > sign * values[first + sign * child]:
+            child = beside
+        here, there = first + sign * root, first + sign * child
+        if sign * values[here] >= sign * values[there]:
             return
-        values[root], values[child] = values[child], values[root]
+        values[here], values[there] = values[there], values[here]
         root = child
 
 
 @inline
-def sort(values, count):
-    """Sort the first of some values (heap sort: without recursion, memory or a bad case)."""
-    for root in range(count // 2 - 1, -1, -1):
-        sift(values, root, count)
-    for last in range(count - 1, 0, -1):
-        values[0], values[last] = values[last], values[0]
-        sift(values, 0, last)
+def sort_end(values, count, kept, sign):
+    """Bring the lowest of some values to the front in order, or with sign -1 the highest to the back.
+
+    A heap holds those kept so far, and most values are compared with its root alone: heap sort without
+    recursion, memory or a bad case.
+    """
+    first = 0 if sign == 1 else count - 1
+    for root in range(kept // 2 - 1, -1, -1):
+        sift(values, first, root, kept, sign)
+    for place in range(kept, count):
+        here = first + sign * place
+        if sign * values[here] < sign * values[first]:
+            values[here], values[first] = values[first], values[here]
+            sift(values, first, 0, kept, sign)
+    for last in range(kept - 1, 0, -1):
+        here = first + sign * last
+        values[here], values[first] = values[first], values[here]
+        sift(values, first, 0, last, sign)
 
 
 @inline
 def quantile(ordered, count, share):
-    """The quantile of ordered values, linearly interpolated, as NumPy does it."""
+    """The quantile of values whose ends are in order, linearly interpolated, as NumPy does it."""
     place = (count - 1) * share
     at = int(place)
     low, high, part = ordered[at], ordered[min(at + 1, count - 1)], place - at
@@ -192,8 +278,8 @@ def quantile(ordered, count, share):
 
 
 @inline
-def tell(draws, count, null, level, family, found):
-    """Write what resampled statistics say of an observed one: the ends and p of `found` [part]; sorts them.
+def sum_up(draws, count, null, level, family, written):
+    """Write the ends and p that resampled statistics give an observed one into `written` [part]; sorts them.
 
     P_GREATER is (1 + #{draws <= null}) / (1 + draws), and P_LESS its mirror image: the observed sample counts
     as one of its resamples, so p is never 0 (Davison and Hinkley 1997, section 4.2). Where draws are NaN, so
@@ -205,28 +291,33 @@ def tell(draws, count, null, level, family, found):
     for at in range(count):
         below += draws[at] <= null + TIE * largest
         above += draws[at] >= null - TIE * largest
-    sort(draws, count)
+    kept = int((count - 1) * (1.0 - level) / 2.0) + 2  # the adjusted ends lie further out
+    if 2 * kept < count:
+        sort_end(draws, count, kept, 1)
+        sort_end(draws, count, kept, -1)
+    else:
+        sort_end(draws, count, count, 1)
     for low, high, share in ((LOW, HIGH, level), (LOW_ADJUSTED, HIGH_ADJUSTED, 1.0 - (1.0 - level) / family)):
         tail = (1.0 - (share if family > 1 else level)) / 2.0
-        found[low], found[high] = quantile(draws, count, tail), quantile(draws, count, 1.0 - tail)
-    found[P_GREATER], found[P_LESS] = below / (1 + count), above / (1 + count)
-    found[P] = min(1.0, 2.0 * min(found[P_GREATER], found[P_LESS]))
-    found[P_ADJUSTED] = min(1.0, found[P] * family)
+        written[low], written[high] = quantile(draws, count, tail), quantile(draws, count, 1.0 - tail)
+    written[P_GREATER], written[P_LESS] = below / (1 + count), above / (1 + count)
+    written[P] = min(1.0, 2.0 * min(written[P_GREATER], written[P_LESS]))
+    written[P_ADJUSTED] = min(1.0, written[P] * family)
     if count == 0 or np.isnan(draws[0]):
         for part in range(LOW, PARTS):
             if part != UNITS:
-                found[part] = np.nan
+                written[part] = np.nan
 
 
 @kernel
-def counts(seed, found):
-    """How often each unit is drawn, for Python: add it to `found` [resample, unit], which holds zeros."""
-    resamples, n = found.shape
+def counts(seed, drawn):
+    """How often each unit is drawn, for Python: add it to `drawn` [resample, unit], which holds zeros."""
+    resamples, n = drawn.shape
     word = key_of(n, seed)
     for resample in range(resamples):
         for _ in range(n):
             word += GOLDEN
-            found[resample, choice(mix(word), n)] += 1
+            drawn[resample, choice(mix(word), n)] += 1
 
 
 @kernel
@@ -236,14 +327,14 @@ def means(columns, ends, seed, drawn, whole, draws):
 
 
 @kernel
-def told(draws, null, level, family, found):
-    """As `tell`, for Python: of all draws."""
-    tell(draws, len(draws), null, level, family, found)
+def summed_up(draws, null, level, family, written):
+    """As `sum_up`, of all draws, for Python."""
+    sum_up(draws, len(draws), null, level, family, written)
 
 
 @kernel
 @for_pages
-def ratios(columns, ends, contrasted, seed, null, level, family, drawn, whole, draws, found):
+def ratios(columns, ends, contrasted, seed, null, level, family, drawn, whole, draws, written):
     """Estimate ratios of two sums over units, resampled by unit within strata.
 
     Args:
@@ -255,24 +346,24 @@ def ratios(columns, ends, contrasted, seed, null, level, family, drawn, whole, d
         null: what p is against.
         level: of the raw interval.
         family: the comparisons that adjusted ends and p allow for (Bonferroni).
-        drawn: [unit], scratch.
-        whole: [column, unit + 3], scratch, at least `PARTIALS` wide.
+        drawn: [unit + stratum], scratch.
+        whole: [`scratch_rows`, column], scratch.
         draws: [column, resample], scratch: the statistics without resamples in which a ratio has no event.
-        found: [statistic, part], by the names above; NaN where no resample is left.
+        written: [statistic, part], by the names above; NaN where no resample is left.
     """
     draw_means(columns, ends, seed, drawn, whole, draws)
     width, resamples = draws.shape
     pairs = width // 2
     statistics = pairs // 2 if contrasted else pairs
     for column in range(width):
-        whole[column, 0] = exact_sum(columns[column], whole[column])
+        whole[0, column] = exact_sum(columns[column], whole[:, column])
     for one in range(statistics):
         other, count = one + statistics, 0
-        found[one, MEAN] = whole[one, 0] / whole[pairs + one, 0]
-        found[one, UNITS] = events(columns[pairs + one])
+        written[one, MEAN] = whole[0, one] / whole[0, pairs + one]
+        written[one, UNITS] = events(columns[pairs + one])
         if contrasted:
-            found[one, MEAN] -= whole[other, 0] / whole[pairs + other, 0]
-            found[one, UNITS] += events(columns[pairs + other])
+            written[one, MEAN] -= whole[0, other] / whole[0, pairs + other]
+            written[one, UNITS] += events(columns[pairs + other])
         for resample in range(resamples):
             kept = draws[pairs + one, resample] != 0.0
             if contrasted:
@@ -283,4 +374,4 @@ def ratios(columns, ends, contrasted, seed, null, level, family, drawn, whole, d
                     value -= draws[other, resample] / draws[pairs + other, resample]
                 draws[one, count] = value
                 count += 1
-        tell(draws[one], count, null, level, family, found[one])
+        sum_up(draws[one], count, null, level, family, written[one])

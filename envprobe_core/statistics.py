@@ -21,7 +21,6 @@ RESAMPLES = 10_000
 LEVEL = 0.95
 LARGE = 10_000  # units above which a plain mean gets the normal interval, the bootstrap's limit
 LARGEST_SEED = 2**53  # below it every whole number is a number of a page as well
-NEGLIGIBLE = 1e-30  # a probability next to the largest of its distribution
 MIN_RUNNING = 10  # fewer running episodes carry no mean worth drawing
 
 Floats = npt.NDArray[np.float64]
@@ -56,13 +55,13 @@ class Estimate(NamedTuple):
 # what is accepted
 
 
-def numbers(given: npt.ArrayLike, *axes: str) -> Floats:
-    """What was given as an array of numbers with these axes; refuse everything else.
+def numbers(values: npt.ArrayLike, *axes: str) -> Floats:
+    """Values as an array of numbers with these axes; everything else is refused.
 
     >>> numbers([1, 2], "unit").tolist()
     [1.0, 2.0]
     """
-    data = np.asarray(given, dtype=np.float64)
+    data = np.asarray(values, dtype=np.float64)
     if data.ndim != len(axes) or data.size == 0:
         raise InputError(f"values of shape {data.shape}; [{', '.join(axes)}], not empty, is accepted")
     return data
@@ -106,11 +105,11 @@ def _laid_out(data: Floats, strata: npt.ArrayLike | None, resamples: int, seed: 
     return np.ascontiguousarray(ordered.T), np.cumsum(counts)
 
 
-def _scratch(columns: Floats, resamples: int) -> tuple[Ints, Floats, Floats]:
+def _scratch(columns: Floats, strata: int, resamples: int) -> tuple[Ints, Floats, Floats]:
     """What the compiled functions write in: `drawn whole draws`."""
     width, units = columns.shape
-    whole = np.empty((width, max(units + 3, parts.PARTIALS)))
-    return np.empty(units, np.int64), whole, np.empty((width, resamples))
+    whole = np.empty((parts.scratch_rows(units, strata), width))
+    return np.empty(units + strata, np.int64), whole, np.empty((width, resamples))
 
 
 def bootstrap_means(
@@ -128,7 +127,7 @@ def bootstrap_means(
     if data.ndim not in (1, 2) or data.size == 0:
         raise InputError(f"values of shape {data.shape}; [unit] or [unit, column], not empty, is accepted")
     columns, ends = _laid_out(data.reshape(len(data), -1), strata, resamples, seed)
-    drawn, whole, draws = _scratch(columns, resamples)
+    drawn, whole, draws = _scratch(columns, len(ends), resamples)
     parts.means(columns, ends, int(seed), drawn, whole, draws)
     return draws[0] if data.ndim == 1 else draws.T
 
@@ -139,9 +138,9 @@ def resample_counts(n: int, resamples: int = RESAMPLES, seed: int = 0) -> npt.ND
     >>> resample_counts(5, 3).tolist()
     [[1, 1, 1, 0, 2], [2, 0, 0, 0, 3], [1, 1, 1, 2, 0]]
     """
-    found = np.zeros((resamples, n), np.int32)
-    parts.counts(int(seed), found)
-    return found.astype(np.min_scalar_type(n))
+    drawn = np.zeros((resamples, n), np.int32)
+    parts.counts(int(seed), drawn)
+    return drawn.astype(np.min_scalar_type(n))
 
 
 # what resamples say
@@ -179,28 +178,33 @@ def ratios(
     null: float = 0.0,
     level: float = LEVEL,
     family: int = 1,
-) -> Floats:
-    """Estimate ratios of sums of `tops` over sums of `bottoms` [unit, column], [part, statistic].
+) -> Estimate:
+    """Estimates of ratios of sums of `tops` over sums of `bottoms` [unit, column]; each part is [statistic].
 
-    The parts are named in `resampling`. With `contrasted` a statistic is the ratio of a column of the first
-    half minus that of its like in the second.
+    With `contrasted` a statistic is the ratio of a column of the first half minus that of its like in the
+    second.
 
-    >>> ratios(np.array([[1.0, 2.0], [3.0, 2.0]]), np.ones((2, 2)), contrasted=True)[parts.MEAN].tolist()
+    >>> ratios(np.array([[1.0, 2.0], [3.0, 2.0]]), np.ones((2, 2)), contrasted=True).mean.tolist()
     [0.0]
     """
     columns, ends = _laid_out(np.concatenate([tops, bottoms], axis=1), strata, resamples, seed)
     _check_asked(level, family)
-    found = np.empty((tops.shape[1] // (2 if contrasted else 1), parts.PARTS))
+    written = np.empty((tops.shape[1] // (2 if contrasted else 1), parts.PARTS))
     asked = (int(contrasted), int(seed), float(null), float(level), float(family))
-    parts.ratios(columns, ends, *asked, *_scratch(columns, resamples), found)
-    if np.isnan(found).any() and np.diff(ends, prepend=0).min() > 1:
+    parts.ratios(columns, ends, *asked, *_scratch(columns, len(ends), resamples), written)
+    if np.isnan(written).any() and np.diff(ends, prepend=0).min() > 1:
         raise InputError(f"none of {resamples} resamples holds an event; more resamples are needed")
-    return found.T
+    return _by_name(written.T)
 
 
-def _estimate(found: Floats) -> Estimate:
-    """The parts of estimates [part, statistic], or of one [part], by their names."""
-    return Estimate(*found)._replace(n=found[parts.UNITS].astype(np.int64))
+def _by_name(written: Floats) -> Estimate:
+    """The parts of estimates [part, statistic] by their names."""
+    return Estimate(*written)._replace(n=written[parts.UNITS].astype(np.int64))
+
+
+def _single(estimate: Estimate) -> Estimate:
+    """The one statistic of an estimate as numbers."""
+    return Estimate(*(part[0].item() for part in estimate))
 
 
 def clustered_rate(
@@ -232,8 +236,8 @@ def clustered_rate(
     Raises:
         InputError: for what `bootstrap_means` refuses, negative denominators, and a ratio without events.
 
-    >>> found = clustered_rate([1, 2, 0, 3], [2, 2, 1, 4])
-    >>> round(found.mean, 4), found.n
+    >>> rate = clustered_rate([1, 2, 0, 3], [2, 2, 1, 4])
+    >>> round(rate.mean, 4), rate.n
     (0.6667, 4)
     """
     top, bottom = (np.asarray(part, dtype=np.float64) for part in (numerators, denominators))
@@ -254,8 +258,8 @@ def clustered_rate(
         what = "denominators are all 0" if first is None else "first leaves a group without events"
         raise InputError(f"{what}; at least one event is needed")
     settings: dict[str, Any] = {"contrasted": first is not None, "resamples": resamples, "seed": seed}
-    found = _estimate(ratios(tops, bottoms, labels, **settings, **asked))
-    return Estimate(*(column[0].item() for column in found)) if single else found
+    estimate = ratios(tops, bottoms, labels, **settings, **asked)
+    return _single(estimate) if single else estimate
 
 
 def paired_bootstrap(
@@ -265,8 +269,8 @@ def paired_bootstrap(
 
     Differences of exactly 0 everywhere give the interval [0, 0] and p = 1.
 
-    >>> found = paired_bootstrap([1.0, 0.0, 2.0, 1.0])
-    >>> found.mean, found.low <= found.mean <= found.high
+    >>> gain = paired_bootstrap([1.0, 0.0, 2.0, 1.0])
+    >>> gain.mean, gain.low <= gain.mean <= gain.high
     (1.0, True)
     """
     data = numbers(differences, "unit")
@@ -305,12 +309,12 @@ def median_bootstrap(
     lower, upper = np.argmax(2 * below >= total, axis=1), np.argmax(2 * below > total, axis=1)
     medians = (points[lower] + points[upper]) / 2
     _check_asked(level, family)
-    found, draws = np.empty(parts.PARTS), np.ascontiguousarray(medians[1:][total[1:, 0] > 0])
+    written, draws = np.empty(parts.PARTS), np.ascontiguousarray(medians[1:][total[1:, 0] > 0])
     if not len(draws):
         raise InputError(f"none of {resamples} resamples holds an event; more resamples are needed")
-    parts.told(draws, float(null), float(level), float(family), found)
-    found[parts.MEAN], found[parts.UNITS] = medians[0], defined.any(axis=1).sum()
-    return Estimate(*(column[0].item() for column in _estimate(found[:, None])))
+    parts.summed_up(draws, float(null), float(level), float(family), written)
+    written[parts.MEAN], written[parts.UNITS] = medians[0], defined.any(axis=1).sum()
+    return _single(_by_name(written[:, None]))
 
 
 # intervals of one mean or share
@@ -350,8 +354,8 @@ def mean_intervals(
         mean = np.array([math.fsum(column) / len(data) for column in data.T.tolist()])
         half = normal_half_width(data.std(axis=0), len(data), level)
         return mean, mean - half, mean + half
-    found = ratios(data, np.ones_like(data), strata, resamples=resamples, seed=seed, level=level)
-    return found[parts.MEAN], found[parts.LOW], found[parts.HIGH]
+    estimate = ratios(data, np.ones_like(data), strata, resamples=resamples, seed=seed, level=level)
+    return tuple(map(np.asarray, estimate[:3]))  # type: ignore[return-value]
 
 
 def mean_interval(
@@ -391,14 +395,10 @@ def mean_track(
     shown = count >= min(MIN_RUNNING, episodes)
     mean, low, high = np.full((3, times), np.nan)
     top = np.where(running, track, 0.0)[:, shown]
-    found = clustered_rate(top, running[:, shown], strata, resamples=resamples)
-    mean[shown], low[shown], high[shown] = found.mean, found.low, found.high
+    rate = clustered_rate(top, running[:, shown], strata, resamples=resamples)
+    mean[shown], low[shown], high[shown] = rate.mean, rate.low, rate.high
     n = np.full(times, episodes)
     return {"t": np.arange(times), "accuracy": mean, "low": low, "high": high, "running": count, "n": n}
-
-
-# The three below stand here although SciPy has each: its last digits are others (half of Wilson's ends, two
-# thirds of McNemar's p for up to 220 pairs), and a page of the book could not find them to the last bit.
 
 
 def _check_share(successes: int, n: int) -> None:
@@ -410,7 +410,7 @@ def _check_share(successes: int, n: int) -> None:
 
 
 def wilson(successes: int, n: int, level: float = LEVEL) -> Interval:
-    """The share successes / n with Wilson's score interval (Wilson 1927).
+    """The share successes / n with Wilson's score interval (Wilson 1927), as pages find it too.
 
     >>> wilson(45, 220)
     Interval(value=0.20454545454545456, low=0.15653104975642793, high=0.26270075526797043, n=220)
@@ -426,39 +426,6 @@ def wilson(successes: int, n: int, level: float = LEVEL) -> Interval:
     return Interval(share, low, high, int(n))
 
 
-def _share_below(k: int, n: int, p: float) -> float:
-    """Return Pr(X <= k) for X ~ Binomial(n, p), 0 < p < 1, by sums outwards from the likeliest count.
-
-    Each probability follows from its neighbour by one product, so nothing but + - * / is used, which every
-    machine rounds alike. What is left out is below 1e-30 of the largest.
-    """
-    odds, mode = p / (1 - p), min(n, int((n + 1) * p))
-    below = above = 0.0
-    term, count = 1.0, mode
-    while term > NEGLIGIBLE:
-        below, above = (below + term, above) if count <= k else (below, above + term)
-        term *= count / ((n - count + 1) * odds)
-        count -= 1
-    term, count = (n - mode) / (mode + 1) * odds, mode + 1
-    while term > NEGLIGIBLE:
-        below, above = (below + term, above) if count <= k else (below, above + term)
-        term *= (n - count) / (count + 1) * odds
-        count += 1
-    return below / (below + above)
-
-
-@lru_cache(maxsize=4096)  # claims of a book ask for few of them, again and again
-def _exact_end(k: int, n: int, tail: float) -> float:
-    """The share p of which k successes or fewer of n have the probability `tail`, halving the gap."""
-    low, high = k / n, 1.0
-    while low < (middle := (low + high) / 2) < high:
-        if _share_below(k, n, middle) > tail:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
 def exact_interval(successes: int, n: int, level: float = LEVEL) -> Interval:
     """The share successes / n with its exact interval (Clopper and Pearson 1934).
 
@@ -472,17 +439,14 @@ def exact_interval(successes: int, n: int, level: float = LEVEL) -> Interval:
     if int(successes) != successes or int(n) != n:
         raise InputError(f"{successes!r} successes of {n!r}; whole numbers are accepted")
     check_level(level)
-    tail, k, n = (1 - level) / 2, int(successes), int(n)
-    low = 0.0 if k == 0 else 1 - _exact_end(n - k, n, tail)
-    high = 1.0 if k == n else _exact_end(k, n, tail)
-    return Interval(k / n, low, high, n)
+    ends = _binomial(int(successes), int(n)).proportion_ci(level, "exact")
+    return Interval(int(successes) / int(n), float(ends.low), float(ends.high), int(n))
 
 
 def mcnemar_exact(only_first: int, only_second: int) -> float:
     """The two-sided exact p of the two counts of discordant pairs (McNemar 1947).
 
-    p = min(1, 2 Pr(X <= min)) for X ~ Binomial(b + c, 1/2), the number of machine precision next to it; no
-    discordant pair gives 1.
+    p = min(1, 2 Pr(X <= min)) for X ~ Binomial(b + c, 1/2); no discordant pair gives 1.
 
     >>> mcnemar_exact(8, 0)
     0.0078125
@@ -490,9 +454,13 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
     if not all(isinstance(count, Integral) and count >= 0 for count in (only_first, only_second)):
         what = f"{only_first!r} and {only_second!r} discordant pairs"
         raise InputError(f"{what}; whole numbers from 0 are accepted")
-    n, smaller = int(only_first) + int(only_second), int(min(only_first, only_second))
-    ways = total = 1  # Pascal's row n, entry after entry: `comb` would begin each anew
-    for k in range(smaller):
-        ways = ways * (n - k) // (k + 1)
-        total += ways
-    return min(1.0, 2 * total / 2**n)
+    n = int(only_first) + int(only_second)
+    return float(_binomial(int(only_first), n).pvalue) if n else 1.0
+
+
+@lru_cache(maxsize=4096)  # claims of a book ask for few of them, again and again
+def _binomial(successes: int, n: int) -> Any:
+    """The exact test of so many successes of n against one half."""
+    from scipy.stats import binomtest  # which takes longer to import than the rest of the core
+
+    return binomtest(successes, n)

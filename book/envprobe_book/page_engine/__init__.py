@@ -94,7 +94,8 @@ def _made() -> tuple[str, dict[str, str]] | None:
         parts = {"edition": edition, "module": _packed(module), "knobs": _packed(knobs)}
         parts["constant"] = _packed(constants[world])
         worlds[world] = script_json(parts)
-    statistics = {"module": _packed(resampler), "names": Estimate._fields, "partials": resampling.PARTIALS}
+    scratch = {"stratum": resampling.SCALES, "least": resampling.PARTIALS}
+    statistics = {"module": _packed(resampler), "names": Estimate._fields, "scratch": scratch}
     shared = script_json(common() | {"edition": edition, "statistics": statistics})
     if path is not None:
         keep(path, gzip.compress(json.dumps([shared, worlds]).encode(), 1))

@@ -31,18 +31,19 @@
   function ratios(tops, bottoms, { strata = null, resamples = RESAMPLES, contrasted = false } = {}) {
     const columns = [...tops, ...bottoms], width = columns.length, n = columns[0].length;
     const { places, ends } = ordered(strata, n);
-    const { names, partials } = engine.names().statistics;
+    const { names, scratch } = engine.names().statistics;
     const count = contrasted ? tops.length / 2 : tops.length;
     machine.clear();
     const returned = machine.room(16), given = machine.floats(width, n), behind = machine.room(8 * ends.length);
-    const drawn = machine.room(8 * n), whole = machine.floats(width, Math.max(n + 3, partials));
+    const drawn = machine.room(8 * (n + ends.length)), rows = Math.max(n + scratch.stratum * ends.length + 1, scratch.least);
+    const whole = machine.floats(rows, width);
     const draws = machine.floats(width, resamples), found = machine.floats(count, names.length);
     const values = machine.values(given);
     columns.forEach((column, at) => places.forEach((unit, place) => (values[at * n + place] = column[unit])));
     new BigInt64Array(machine.memory.buffer, behind, ends.length).set(ends.map(BigInt));
     machine.call(
       returned, returned + 8, ...machine.two(given), ...machine.one(behind, ends.length, 8), BigInt(contrasted), 0n, 0, LEVEL, 1,
-      ...machine.one(drawn, n, 8), ...machine.two(whole), ...machine.two(draws), ...machine.two(found),
+      ...machine.one(drawn, n + ends.length, 8), ...machine.two(whole), ...machine.two(draws), ...machine.two(found),
     );
     const parts = machine.values(found), place = (name) => names.indexOf(name);
     const read = (at, name) => parts[at * names.length + place(name)];
