@@ -14,7 +14,7 @@ from envprobe_core import policies, protocols
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.naming import Titles, split_names
-from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
+from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy, remembers
 from envprobe_core.protocols import PAPER, Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.worlds import MODULES, WORLDS, World, find_world, make_world, world_titles
@@ -67,7 +67,7 @@ class Condition:
     def __post_init__(self) -> None:
         """Refuse a budget or threshold that cannot be meant, and decide what is in force."""
         object.__setattr__(self, "world", find_world(self.world))
-        if self.policy.remembers and self.world not in WORLDS:
+        if remembers(self.policy) and self.world not in WORLDS:
             accepted = ", ".join(WORLDS)
             raise InputError(f"policy {self.policy.name} has no rules for {self.world}; accepted: {accepted}")
         if self.world not in WORLDS:

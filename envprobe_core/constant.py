@@ -1,12 +1,12 @@
 """Tables that never change, compiled once for Python and for pages: the best of them, and what it scores.
 
 A page runs this as WebAssembly (`engine.wasm`), so a zero follows the reader's hand. How right a table is
-says the world's own `overlap`, which scores episodes too; no formula stands here a second time.
+says `released.overlap`, which scores episodes too; no formula stands here a second time.
 """
 
 import numpy as np
 
-from envprobe_core import worlds
+from envprobe_core import released, worlds
 from envprobe_core.engine.numba_support import for_pages, helper, inline, kernel
 from envprobe_core.engine.records import CODE, UNKNOWN, fill
 
@@ -20,28 +20,28 @@ VALUES = 32  # of a field, at most
 
 
 @inline
-def read_tools(world, scoring, part):
+def read_tools(world, habits, part):
     """Tools: the list of loaded tools. No slot reads the other fields."""
     for field in range(world.fields):
         part[field] = JOINT if field < world.tools else 0
 
 
 @inline
-def read_rooms(world, scoring, part):
+def read_rooms(world, habits, part):
     """Rooms: where each object is by itself, but for a scribe, who names no place of what is held."""
     for field in range(world.fields):
-        part[field] = 0 if field < world.objects and not scoring.bare else JOINT
+        part[field] = 0 if field < world.objects and not released.is_bare(habits) else JOINT
 
 
 @inline
-def read_graphs(world, scoring, part):
+def read_graphs(world, habits, part):
     """Graphs: the agent's node, and the state of each edge; keys are a list too."""
     for field in range(world.fields):
         part[field] = JOINT if 0 < field <= world.keys else 1 if field else 0
 
 
 @inline
-def read_together(world, scoring, part):
+def read_together(world, habits, part):
     """A world from outside: whatever its overlap reads."""
     fill(part, JOINT)
 
@@ -68,20 +68,20 @@ def constant(params, gold, place, steps, own_gold, own_place, own_steps, table, 
     """
     if len(gold):
         learn(params, gold, place, steps, table, scratch, sums)
-    world, scoring = params.world, params.scoring
+    world, protocol = params.world, params.protocol
     for row in range(len(own_gold)):
         last, total = own_steps[row], 0.0
         fill(track[row], np.nan)
-        for t in range(1 if scoring.accuracy == CODE else 0, last + 1):
-            if scoring.accuracy == CODE:
+        for t in range(1 if protocol.accuracy == CODE else 0, last + 1):
+            if protocol.accuracy == CODE:
                 stays = own_place[row, t] == table[world.fields]
-                track[row, t] = worlds.overlap(
-                    world, table, own_gold[row, t], own_gold[row, 0], stays, scoring
+                track[row, t] = released.overlap(
+                    world, protocol, params.habits, table, own_gold[row, t], own_gold[row, 0], stays
                 )
                 total += track[row, t]
             else:
                 track[row, t] = share_right(world, table, own_gold[row, t])
-        found[row] = total / max(last, 1) if scoring.accuracy == CODE else track[row, last]
+        found[row] = total / max(last, 1) if protocol.accuracy == CODE else track[row, last]
 
 
 @inline
@@ -97,16 +97,16 @@ def share_right(world, table, gold):
 @helper
 def learn(params, gold, place, steps, table, scratch, sums):
     """Fill in the table of the highest mean accuracy: modes, and of what is read together the best found."""
-    world, scoring = params.world, params.scoring
+    world, protocol = params.world, params.protocol
     part, best, climbed = scratch[0], scratch[1], scratch[2]
     fill(part, 0)
-    if scoring.accuracy == CODE:
-        read(world, scoring, part)
+    if protocol.accuracy == CODE:
+        read(world, params.habits, part)
     for field in range(world.fields + 1):
         fill(sums[field], 0.0)
     for row in range(len(gold)):
         first, weight = steps[row], 1.0
-        if scoring.accuracy == CODE:
+        if protocol.accuracy == CODE:
             first, weight = 1, 1.0 / max(steps[row], 1)
         for t in range(first, steps[row] + 1):
             count_values(world, part, gold[row, t], weight, sums)
@@ -116,7 +116,7 @@ def learn(params, gold, place, steps, table, scratch, sums):
         for value in range(1, VALUES):
             if sums[field, value] > sums[field, table[field]]:
                 table[field] = value
-    if scoring.accuracy != CODE:
+    if protocol.accuracy != CODE:
         return
     tables = 1.0
     for field in range(world.fields):
@@ -154,7 +154,9 @@ def mean_overlap(params, gold, steps, table):
     for row in range(len(gold)):
         total = 0.0
         for t in range(1, steps[row] + 1):
-            total += worlds.overlap(params.world, table, gold[row, t], gold[row, 0], False, params.scoring)
+            total += released.overlap(
+                params.world, params.protocol, params.habits, table, gold[row, t], gold[row, 0], False
+            )
         whole += total / max(steps[row], 1)
     return whole / len(gold)
 

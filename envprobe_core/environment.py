@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from envprobe_core.agents import UNKNOWN_STALENESS
+from envprobe_core.agents.simulated import UNKNOWN_STALENESS
 from envprobe_core.conditions import Condition, check_seed, is_whole, make_condition
 from envprobe_core.engine.batch import EpisodeBatch, Trajectory, schedules_of
 from envprobe_core.engine.kernel import RECORD, SENSE
@@ -140,7 +140,7 @@ class Environment:
     @property
     def task(self) -> Any:
         """A copy of the instance's task graph (`TASK` of the world's module); None where none is told."""
-        if not self.world.rules.knows_graph:
+        if self.world.protocol.structure != "graph":
             return None
         return self.episodes.block.task[0].copy()
 

@@ -17,9 +17,9 @@ from envprobe_core.naming import find_name
 class Protocol:
     """One value per switch.
 
-    `rates`, `instances`, `sight` and `structure` act in the world (`worlds.base`), `accuracy` to `actions` in
-    the scores, `confident` in `measures.reports`, `threshold` and `seeds` in the condition, the others in the
-    loop; what loop and scores call them stands in `engine.batch.kernel_params`. The faults, from `wrong` on,
+    The engine reads each by its name, as `numbered_switch` says. `rates`, `instances`, `sight` and
+    `structure` act in the world, `accuracy` to `actions` in the scores, `confident` in `measures.reports`,
+    `threshold` and `seeds` in the condition, the others in the loop. From `wrong` on they are faults, which
     are off in every named protocol.
     """
 
@@ -60,9 +60,10 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 PAPER = Protocol("paper")
 OBSERVED = replace(PAPER, name="observed", start="observation")
-FAULTS: tuple[str, ...] = ("wrong", "delay", "failing")
+SWITCHES: tuple[str, ...] = tuple(_CHOICES)
+FAULTS: tuple[str, ...] = SWITCHES[SWITCHES.index("wrong") :]
 """The switches in which text and code agree: their first value is off."""
-DEPARTURES: tuple[str, ...] = tuple(switch for switch in _CHOICES if switch not in FAULTS)
+DEPARTURES: tuple[str, ...] = tuple(switch for switch in SWITCHES if switch not in FAULTS)
 """The switches in which text and code differ: their first value is the text's, their second the code's."""
 RELEASED = Protocol("released", **{switch: _CHOICES[switch][1] for switch in DEPARTURES})
 
@@ -72,7 +73,6 @@ TITLES = {"paper": "as written", "observed": "partial start", "released": "as re
 NAMES = {name: (title,) for name, title in TITLES.items()}
 """The same, as `naming` takes it."""
 _NAMED = re.compile(r"(?<![\w=])(?<!as )(paper|observed|released)(?!\w)")
-SWITCHES: tuple[str, ...] = tuple(_CHOICES)
 
 
 def in_words(text: str) -> str:
@@ -91,6 +91,16 @@ def switch_values(switch: str) -> tuple[str, ...]:
     ('runs', 'stands')
     """
     return _CHOICES[switch]
+
+
+def numbered_switch(protocol: Protocol, switch: str) -> int:
+    """A switch as the number that the engine reads: its value's place, or its value where all are numbers.
+
+    >>> numbered_switch(RELEASED, "clock"), numbered_switch(replace(PAPER, delay="8"), "delay")
+    (1, 8)
+    """
+    value, accepted = getattr(protocol, switch), _CHOICES[switch]
+    return int(value) if all(map(str.isdigit, accepted)) else accepted.index(value)
 
 
 def parse_protocol(text: str) -> Protocol:

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core.agents import RISK_LOW, RISK_MEDIUM, UNKNOWN_STALENESS
+from envprobe_core.agents import mind_of_graphs, mind_of_tools
 from envprobe_core.agents.profiles import TYPICAL
+from envprobe_core.agents.simulated import RISK_LOW, RISK_MEDIUM, UNKNOWN_STALENESS
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import EpisodeBatch, episode_dtype, step_batch
 from envprobe_core.engine.kernel import PROPOSE
@@ -221,13 +222,13 @@ def _read_observation(labels, world, observation):
 
 def _read_tools(world, labels, block):
     task, mind, last = block.task, block.mind, block.observation
-    if world.rules.knows_graph:
+    if world.protocol.structure == "graph":
         for item in labels["Needs"].split("; "):
             tool, _, needed = item.partition(": ")
             task.needs[0, int(tool)] = sum(1 << int(one) for one in needed.split(",") if one != "-")
     called = (last.fresh == 1) & (last.action >= 0)
     mind.calls[called] = -1  # the agent counts this step's call, and its failure, itself
-    mind.failed_at[:] = -tooldag.FAILURE_MEMORY
+    mind.failed_at[:] = -mind_of_tools.FAILURE_MEMORY
     for tool, calls in _pairs(labels.get("Failed calls", prompts.NOTHING)):
         mind.failed_at[0, tool] = -calls
 
@@ -249,7 +250,7 @@ def _read_graph(world, labels, block):
     ways = [[] for _ in range(world.rules.nodes)]
     task.edges[:] = block.fields - 1 - world.rules.keys
     met = 0
-    for item in _items(labels["Edges" if world.rules.knows_graph else "Edges met"]):
+    for item in _items(labels["Edges" if world.protocol.structure == "graph" else "Edges met"]):
         edge, one, other, *keys = map(int, re.findall(r"\d+", item))
         met |= 1 << edge
         task.ends[0, edge] = one, other
@@ -266,7 +267,7 @@ def _read_graph(world, labels, block):
 
 
 def _read_places(labels, mind):
-    mind.last_seen[:] = graphnav.NEVER
+    mind.last_seen[:] = mind_of_graphs.NEVER
     for place, step in _pairs(labels["Last been there"]):
         mind.last_seen[0, place] = step
 

@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 from envprobe_book.analyses.calibration import write_record
-from envprobe_core.agents import one_in_proportion
 from envprobe_core.agents.profiles import (
     LATER_HABITS,
     PROFILES,
@@ -21,6 +20,7 @@ from envprobe_core.agents.profiles import (
     as_record,
     read_profile,
 )
+from envprobe_core.agents.simulated import one_in_proportion
 from envprobe_core.conditions import Condition, make_condition
 from envprobe_core.engine import noise
 from envprobe_core.engine.batch import (

@@ -12,7 +12,7 @@ from envprobe_core.engine.kernel import STALENESS_TERM, UNCERTAINTY_TERM
 from envprobe_core.engine.numba_support import kernel
 from envprobe_core.engine.records import NONE, new
 from envprobe_core.errors import InputError
-from envprobe_core.policies import POLICIES, custom_policy, find_policy, rules
+from envprobe_core.policies import POLICIES, custom_policy, find_policy, gates
 from envprobe_core.policies.custom import rule_of
 from envprobe_core.protocols import PAPER, RELEASED, parse_protocol
 
@@ -25,7 +25,7 @@ D = np.array([[1.0, 0.5, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
 @kernel
 def choose(setting, block, own, fields):
     for row in range(len(block)):
-        fields[row] = rules.choose(setting, block[row], own)
+        fields[row] = gates.choose(setting, block[row], own)
 
 
 def episodes(**changes):
@@ -169,8 +169,9 @@ def test_the_register():
     assert list(POLICIES) == [*paper, *values, "late", "late-stalest", "late-mismatch"]
     assert [p.name for p in POLICIES.values()] == list(POLICIES)
     assert list(policies.OF_THE_PAPER) == paper
+    noted = [name for name, policy in POLICIES.items() if policies.remembers(policy)]
+    assert noted == [*values, "late-mismatch"]
     for attribute, names in {
-        "remembers": [*values, "late-mismatch"],
         "sees_gold": ["oracle", "oracle-tw"],
         "has_threshold": [*simple, "placebo", "yoked"],
         "replays": ["yoked"],

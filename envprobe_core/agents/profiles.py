@@ -15,6 +15,8 @@ from envprobe_core.sources import DATA
 PROFILE_FOLDER = DATA / "profiles"
 KINDS = ("stated", "fitted")
 LEAST_ASSUMPTION = 20  # characters
+WRITES = ("number", "true")
+"""How an agent may write the values of tools; the engine reads the place."""
 LATER_HABITS = ("importance", "contrary", "own_noise", "critical_once")
 """Habits younger than some kept runs and profiles, whose files and hashes stay as they are."""
 
@@ -59,7 +61,7 @@ class AgentProfile:
                 raise InputError(f"profile {field.name}: {value} is not in 0..{highest}")
         if self.spread > self.confidence:
             raise InputError(f"profile spread: {self.spread} exceeds confidence {self.confidence}")
-        if self.writes not in ("number", "true"):
+        if self.writes not in WRITES:
             raise InputError(f"profile writes: {self.writes!r} is not 'number' or 'true'")
 
     @property
@@ -69,8 +71,8 @@ class AgentProfile:
 
     def as_dict(self) -> dict[str, object]:
         """Every field by name, for manifests and pages; a later habit that is off goes without saying."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: own for name, own in given.items() if name not in LATER_HABITS or own}
+        habits = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in habits.items() if name not in LATER_HABITS or value}
 
 
 def as_record(profile: AgentProfile, kind: str) -> dict[str, Any]:

@@ -12,17 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core import ledger
-from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.agents.minds import mind_of
+from envprobe_core.agents.profiles import WRITES, AgentProfile
 from envprobe_core.conditions import Condition
 from envprobe_core.engine import kernel, records
 from envprobe_core.engine.noise import level16, level32
 from envprobe_core.engine.numba_support import announced
 from envprobe_core.engine.records import CODE, NONE, WAIT, new
-from envprobe_core.policies import POLICIES, TERMS, Policy
+from envprobe_core.policies import POLICIES, TERMS, Policy, memories
+from envprobe_core.policies.base import Rule
 from envprobe_core.policies.custom import NOBODY, Called, rule_of
-from envprobe_core.protocols import DEPARTURES, Protocol, switch_values
-from envprobe_core.regimes import Regime
+from envprobe_core.protocols import SWITCHES, Protocol, numbered_switch
 from envprobe_core.worlds import MODULES, World, make_world
+from envprobe_core.worlds.base import SWITCHES as IN_WORLD
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values
 
 
@@ -34,12 +36,11 @@ def episode_dtype(world: str) -> np.dtype:
     True
     """
     module = MODULES[world]
-    return records.episode(module.TASK, module.STATE, module.MIND)
+    return records.episode(module.TASK, module.STATE, mind_of(module).MIND, memories())
 
 
 BY_QUARTERS = ("omit", "hedge", "misreport")  # rates that a quarter of a word is compared with, not its half
 STRENGTHS = ("importance", "contrary")  # of a habit, which no draw is compared with
-LEARNED = -1.0  # as a rate that VoI is told
 Columns = dict[str, npt.NDArray[np.generic]]
 Reports = npt.NDArray[np.uint8]
 
@@ -59,16 +60,14 @@ def kernel_params(condition: Condition, *, scores_all: bool = False, world: Worl
     """
     built = make_world(condition.world, condition.regime, condition.protocol) if world is None else world
     parts = {
-        "protocol": _loop_record(condition.protocol, condition.regime, scores_all),
+        "protocol": _protocol_record(condition.protocol, condition.regime.horizon, scores_all),
         "habits": _habits_record(condition.profile),
         "policy": _policy_record(
             condition.policy,
             zlib.crc32(condition.policy.name.encode()) if condition.profile.own_noise else 0,
-            float(built.rates.max()) if condition.policy.given else LEARNED,
             condition.budget_in_force,
             float(condition.threshold_in_force),
         ),
-        "scoring": _scoring_record(condition.protocol, condition.profile),
     }
     return records.record_from({"world": built.record} | parts)
 
@@ -77,55 +76,25 @@ def kernel_params(condition: Condition, *, scores_all: bool = False, world: Worl
 _KEPT = 4096
 
 
-def turned_of(protocol: Protocol) -> dict[str, np.int8]:
-    """Each switch by its name, as the engine reads it: TEXT or CODE."""
-    return {name: np.int8(switch_values(name).index(getattr(protocol, name))) for name in DEPARTURES}
+@lru_cache(_KEPT)
+def _protocol_record(protocol: Protocol, horizon: int, scores_all: bool) -> Any:
+    """Each switch by its name, but for those that the world's record has; and how long an episode is."""
+    switches = {name: numbered_switch(protocol, name) for name in SWITCHES if name not in IN_WORLD}
+    return records.record_from({"horizon": horizon, "scores_all": int(scores_all)} | switches)
 
 
 @lru_cache(_KEPT)
-def _loop_record(protocol: Protocol, regime: Regime, scores_all: bool) -> Any:
-    """What a protocol and a regime say to the loop."""
-    return records.record_from(
-        {
-            "horizon": regime.horizon,
-            **turned_of(protocol),
-            "distracts": regime.observation == "distractor",  # an observation holds what does not exist
-            "scores_all": scores_all,
-            "wrong": level32(int(protocol.wrong) / 100),  # of a delivered answer, to be a wrong value
-            "delay": int(protocol.delay),  # steps by which it comes late
-            "failing": level32(int(protocol.failing) / 100),  # of the simulated agent's call, at a step
-        }
-    )
-
-
-@lru_cache(_KEPT)
-def _policy_record(policy: Policy, arm: int, told_rate: float, budget: int, threshold: float) -> Any:
+def _policy_record(policy: Policy, arm: int, budget: int, threshold: float) -> Any:
     """What a policy is, with what is in force of its budget and threshold."""
     return records.record_from(
         {
             "gate": policy.rule._asdict(),  # says when
-            "selector": (policy.selector or policy.rule)._asdict(),  # says which field
-            "has_selector": policy.selector is not None,
-            "answered": policy.answered,
+            "selector": (policy.selector or Rule(NONE))._asdict(),  # says which field, if it is another rule
+            "answered": int(policy.answered),
+            "given": int(policy.given),  # it is told the world's rate
             "arm": arm,
-            "remembers": policy.remembers,
-            "told_rate": told_rate,
             "budget": budget,
             "threshold": threshold,
-        }
-    )
-
-
-@lru_cache(_KEPT)
-def _scoring_record(protocol: Protocol, profile: AgentProfile) -> Any:
-    """How a protocol scores what an agent writes."""
-    return records.record_from(
-        {
-            **turned_of(protocol),
-            "values_match": protocol.encoding == "meaning" or profile.writes == "true",
-            "keeps_open": profile.keeps_open or profile.copies_gold,
-            "bare": profile.scribe and not profile.copies_gold,  # no subgoals, no place of what is held
-            "lists_all": profile.lists_all,
         }
     )
 
@@ -140,8 +109,10 @@ def _habits_record(profile: AgentProfile) -> Any:
             habits[field.name] = float(value)
         elif isinstance(field.default, float):
             habits[field.name] = level16(value) if field.name in BY_QUARTERS else level32(value)
+        elif field.name == "writes":
+            habits[field.name] = WRITES.index(value)
         elif isinstance(field.default, int):
-            habits[field.name] = value
+            habits[field.name] = int(value)
     return records.record_from(habits)
 
 
@@ -195,7 +166,7 @@ class Trajectory:
         width, steps = int(params.world.fields), measures["steps"].astype(np.int64)
         accuracy = logs["accuracy"].copy()
         accuracy[np.arange(logs.shape[1])[None, :] > steps[:, None]] = np.nan
-        if params.scoring.accuracy == CODE:
+        if params.protocol.accuracy == CODE:
             accuracy[:, 0] = np.nan
         return cls(
             *(logs[name][:, :, :width] for name in BY_FIELD),
@@ -259,8 +230,8 @@ class EpisodeBatch:
     def take_stages(self, stages: int, fields: Ints | None = None) -> Ints:
         """Take the episodes through some stages of a step; return the fields that are probed, [row]."""
         fields = np.full(len(self.block), NONE) if fields is None else fields
-        given = {"logs": self.logs, "schedules": self.schedules, "fields": fields, "rule": self.rule}
-        step_batch(stages, self.params, self.block, **given)
+        arrays = {"logs": self.logs, "schedules": self.schedules, "fields": fields, "rule": self.rule}
+        step_batch(stages, self.params, self.block, **arrays)
         return fields
 
     def propose(self) -> None:
@@ -322,8 +293,8 @@ def simulate_logged(
     >>> recording.belief.shape
     (4, 31, 27)
     """
-    own = np.array(seeds, np.int64)
-    return Trajectory.of(*_run(condition, own, keep=True, scores_all=scores_all, schedules=schedules))
+    rows = np.array(seeds, np.int64)
+    return Trajectory.of(*_run(condition, rows, keep=True, scores_all=scores_all, schedules=schedules))
 
 
 def _run(
@@ -335,9 +306,9 @@ def _run(
     measures = new(records.MEASURES, len(seeds))
     by_name = schedules is None and condition.policy.score is None
     schedules = schedules_of(condition, seeds) if schedules is None else schedules
-    given = {"seeds": seeds, "logs": logs, "schedules": schedules, "measures": measures, "rule": rule}
+    arrays = {"seeds": seeds, "logs": logs, "schedules": schedules, "measures": measures, "rule": rule}
     with announced(MODULES[condition.world].TITLE):
-        step_batch(kernel.WHOLE, params, new(episode_dtype(condition.world), 1), **given)
+        step_batch(kernel.WHOLE, params, new(episode_dtype(condition.world), 1), **arrays)
     if by_name:
         ledger.note_condition(condition, seeds, measures["digest"])
     else:

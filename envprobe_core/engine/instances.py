@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core import agents as agent
-from envprobe_core import worlds
+from envprobe_core import released, worlds
+from envprobe_core.agents import simulated as agent
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import Trajectory, kernel_params
-from envprobe_core.engine.kernel import informs
 from envprobe_core.engine.noise import INSTANCE, STREAMS, stream_keys
 from envprobe_core.engine.numba_support import kernel
 from envprobe_core.engine.records import NONE, Word, dtype_of, new
+from envprobe_core.policies.rules import RANDOM
 from envprobe_core.worlds import MODULES
 from envprobe_core.worlds.base import Ints, Mask, World
 
@@ -37,13 +37,13 @@ def instances(world: World, seeds: npt.ArrayLike) -> Any:
     """Create the instance of each seed, [row]: its `task` graph and, as at step 0, its `state`.
 
     >>> from envprobe_core.conditions import make_condition
-    >>> found = instances(make_condition("tooldag", "simple").built, [0, 1])
-    >>> found.state.loaded.tolist()
+    >>> drawn = instances(make_condition("tooldag", "simple").built, [0, 1])
+    >>> drawn.state.loaded.tolist()
     [0, 0]
     """
-    given = np.asarray(seeds, np.int64)
-    instance = new(instance_dtype(world.name), len(given))
-    _create(world.record, instance, _keys(), given)
+    rows = np.asarray(seeds, np.int64)
+    instance = new(instance_dtype(world.name), len(rows))
+    _create(world.record, instance, _keys(), rows)
     return instance
 
 
@@ -69,5 +69,10 @@ def _inform(params, instance, keys, seeds, belief, gold, probe, useful):
         for t in range(probe.shape[1]):
             if probe[row, t] != NONE:
                 task, field = instance[row].task, probe[row, t]
-                named = agent.names_goal(params.habits, keys, t)
-                useful[row, t] = informs(params, task, belief[row, t], gold[row, t], field, named)
+                names_goal, by_name = (
+                    agent.names_goal(params.habits, keys, t),
+                    params.policy.gate.kind != RANDOM,
+                )
+                useful[row, t] = released.informs(
+                    params, task, belief[row, t], gold[row, t], field, by_name, names_goal
+                )

@@ -6,8 +6,9 @@ stage of a step at a time (`batch.EpisodeBatch`).
 
 import numpy as np
 
-from envprobe_core import agents as agent
-from envprobe_core import worlds
+from envprobe_core import released, worlds
+from envprobe_core.agents import minds
+from envprobe_core.agents import simulated as agent
 from envprobe_core.engine import scoring
 from envprobe_core.engine.noise import (
     IMPULSE,
@@ -18,6 +19,7 @@ from envprobe_core.engine.noise import (
     choice,
     draw,
     happens,
+    percent,
     stream_keys,
 )
 from envprobe_core.engine.numba_support import for_pages, helper, inline, kernel
@@ -33,7 +35,8 @@ from envprobe_core.engine.records import (
     fill,
     first_highest,
 )
-from envprobe_core.policies import rules, voi
+from envprobe_core.policies import gates
+from envprobe_core.policies.rules import RANDOM
 
 STALENESS_TERM = (
     np.minimum(np.arange(STALENESS_LIMIT + 1), 10) / 10.0
@@ -49,8 +52,8 @@ WHOLE = BEGIN | TO_THE_END | CLOSE | MEASURE
 
 @kernel
 @for_pages
-def run(stages, params, block, seeds, logs, schedules, fields, measures, own):
-    """Take the episodes that are not over through some stages, to their end if these repeat (Algorithm 1).
+def run(stages, params, block, seeds, logs, schedules, fields, measures, reader):
+    """Run some stages of Algorithm 1's step in every episode that is not over, with REPEAT until all are.
 
     Each row of `block`, `logs`, `schedules` and `fields` is an episode's, or one row serves all in turn.
 
@@ -63,7 +66,7 @@ def run(stages, params, block, seeds, logs, schedules, fields, measures, own):
         schedules: [row, step], the fields that a replayed policy probes, or no steps.
         fields: [row], what is probed: decided here, or given to those who advance without a decision.
         measures: [row], filled in; without CLOSE they hold steps and success already.
-        own: a reader's policy (`custom.rule_of`), or `custom.NOBODY`.
+        reader: a reader's policy (`custom.rule_of`), or `custom.NOBODY`.
 
     Returns:
         The row at which a reader's policy failed, or NONE.
@@ -84,7 +87,7 @@ def run(stages, params, block, seeds, logs, schedules, fields, measures, own):
             if stages & SENSE:
                 sense(params, episode, schedule)
             if stages & DECIDE:
-                fields[at] = decide(params, episode, schedule, own)  # score all fields; the gate
+                fields[at] = decide(params, episode, schedule, reader)  # score all fields; the gate
             if stages & ADVANCE:
                 advance(params, episode, fields[at], log)  # probe or act; the world mutates
             if not stages & REPEAT:
@@ -110,9 +113,8 @@ def begin(params, episode, seed):
     heaviest = episode.weight[first_highest(episode.weight, world.fields)]
     for i in range(world.fields):
         episode.sight.c[i] = episode.weight[i] / heaviest
-    worlds.meet(world, task, episode.mind)
-    if params.policy.remembers:
-        voi.forget(world, task, episode.evidence, params.policy.told_rate)
+    minds.meet(world, task, episode.mind)
+    gates.begin(params, episode)
     worlds.reveal(world, task, state, episode.gold)
     episode.fields = 0
     for i in range(world.fields):
@@ -138,7 +140,7 @@ def propose(params, episode):
     If it proposes a probe, the public harness finds it something to do where the policy acts.
     """
     failing = params.protocol.failing
-    if failing > 0 and happens(draw(episode.keys[IMPULSE], episode.t, agent.FAILS), failing):
+    if failing > 0 and happens(draw(episode.keys[IMPULSE], episode.t, agent.FAILS), percent(failing)):
         agent.fail(params, episode)
         return
     agent.propose(params, episode)
@@ -146,7 +148,7 @@ def propose(params, episode):
     if params.protocol.baselines == CODE and params.habits.scribe and affordable:
         word = draw(episode.keys[IMPULSE], episode.t, agent.ASKS)
         if happens(word, params.habits.asks):
-            episode.action = worlds.stand_in(params.world, episode.task, episode.observation, word)
+            episode.action = released.stand_in(params.world, episode.task, episode.observation, word)
 
 
 @inline
@@ -167,31 +169,31 @@ def record(params, episode, log):
 
 
 @inline
-def decide(params, episode, schedule, own):
+def decide(params, episode, schedule, reader):
     """Ask the policy for a field to probe; NONE without budget."""
     affordable = episode.probes_used < params.policy.budget
     if not affordable and not params.protocol.scores_all:
         episode.sight.highest = np.nan
         return NONE
     sense(params, episode, schedule)
-    field = rules.choose(params, episode, own)
+    field = gates.choose(params, episode, reader)
     return field if affordable else NONE
 
 
 @inline
 def sense(params, episode, schedule):
     """Fill in what a policy may see: the table and the four terms of the score."""
-    sight, table, protocol = episode.sight, episode.table, params.protocol
-    sight.fields, sight.step, sight.horizon = episode.fields, episode.t, protocol.horizon
+    sight, table, structure = episode.sight, episode.table, params.world.structure
+    sight.fields, sight.step, sight.horizon = episode.fields, episode.t, params.protocol.horizon
     sight.budget, sight.used = params.policy.budget, episode.probes_used
     sight.threshold = params.policy.threshold
     sight.action, sight.risk = episode.action, episode.risk
     sight.draw = draw(episode.keys[PROBE], episode.t, 0)
     sight.scheduled = schedule[episode.t] if len(schedule) else NONE
-    if protocol.structure == TEXT:
+    if structure == TEXT:
         worlds.roles(params.world, episode.task, episode.observation.place, episode.action, sight.d)
     for i in range(sight.fields):
-        silent = protocol.structure == CODE and table.value[i] == UNKNOWN
+        silent = structure == CODE and table.value[i] == UNKNOWN
         sight.value[i] = table.value[i]
         sight.staleness[i] = 0 if silent else table.staleness[i]
         sight.confidence[i] = CERTAIN if silent else table.confidence[i]
@@ -224,8 +226,11 @@ def act(params, episode, field, log):
     now.answer = answer if field != NONE else 0
     now.useful = field != NONE and answer != table.value[field]
     if field != NONE and params.protocol.useful == CODE:
-        named = agent.names_goal(params.habits, episode.keys, episode.t)
-        now.useful = informs(params, episode.task, table.value, episode.gold, field, named)
+        names_goal = agent.names_goal(params.habits, episode.keys, episode.t)
+        by_name = params.policy.gate.kind != RANDOM
+        now.useful = released.informs(
+            params, episode.task, table.value, episode.gold, field, by_name, names_goal
+        )
     now.acted = field == NONE and episode.action != WAIT
     for i in range(params.world.fields):
         table.staleness[i] = min(table.staleness[i] + 1, STALENESS_LIMIT)
@@ -260,7 +265,7 @@ def deliver(episode, field, answer, age):
 def told_wrong(params, episode, field, answer):
     """Return the answer, or now and then another value of the field; the agent cannot tell which."""
     word = draw(episode.keys[PROBE], episode.t, 1 + field)
-    if happens(word, params.protocol.wrong):
+    if happens(word, percent(params.protocol.wrong)):
         other = choice(word, params.world.domain[field] - 1)
         return other + (other >= answer)
     return np.int64(answer)
@@ -273,14 +278,6 @@ def wait_for(delay, episode, field, answer):
     awaited.field[now], awaited.value[now] = field, answer
     if awaited.field[due] != NONE:
         deliver(episode, awaited.field[due], awaited.value[due], delay)
-
-
-@inline
-def informs(params, task, value, gold, field, names_goal):
-    """Whether the public code calls the probe of a field useful."""
-    named = params.habits.scribe and params.policy.gate.kind != rules.RANDOM  # by the report's text
-    placed = named and not names_goal
-    return worlds.informs(params.world, task, value, gold, field, named, placed, params.scoring)
 
 
 @inline

@@ -12,6 +12,7 @@ u64 = np.uint64
 GOLDEN = u64(0x9E3779B97F4A7C15)
 FIRST, SECOND = u64(0xBF58476D1CE4E5B9), u64(0x94D049BB133111EB)
 SLOTS, ONE, LOW, QUARTER = u64(64), u64(1), u64(0xFFFFFFFF), u64(0xFFFF)
+HALF_PERCENT, HUNDRED = u64(50), u64(100)  # a division rounds down
 
 # what a draw is used for: streams never share words
 INSTANCE, MUTATION, VISIBLE, WRITE, STALENESS, IMPULSE, PROBE = range(1, 8)
@@ -29,9 +30,9 @@ def mix(word):
 @inline
 def stream_keys(seed, code, keys):
     """Fill in the key of every stream of a seed in the world of that code, [stream]."""
-    own = mix(u64(seed) + GOLDEN)
+    whole = mix(u64(seed) + GOLDEN)
     for stream in range(STREAMS):
-        keys[stream] = mix(own ^ mix(((u64(code) << u64(32)) + u64(stream)) * GOLDEN))
+        keys[stream] = mix(whole ^ mix(((u64(code) << u64(32)) + u64(stream)) * GOLDEN))
 
 
 @inline
@@ -74,6 +75,12 @@ def quarter(word, which):
 def quarter_choice(word, which, count):
     """Choose one of `count` by a quarter."""
     return (quarter(word, which) * count) >> 16
+
+
+@inline
+def percent(count):
+    """The level (`level32`) of an event that happens in so many cases of a hundred."""
+    return ((u64(count) << u64(32)) + HALF_PERCENT) // HUNDRED
 
 
 def level32(probability: float) -> np.uint64:

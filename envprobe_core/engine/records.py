@@ -102,25 +102,15 @@ its own random stream, `scheduled` the field that a replayed policy probes, or N
 AWAITED = dtype_of(("field", Int, LONGEST_DELAY + 1), ("value", Int, LONGEST_DELAY + 1))
 """Answers under way, that of step t at t % (delay + 1): the field (NONE: no answer) and what will be told."""
 
-EVIDENCE = dtype_of(
-    ("value", Int, FIELDS), ("chance", Float, FIELDS), ("since", Int, FIELDS), ("watched", Flag, FIELDS),
-    ("changes", Float, 2), ("steps", Float, 2), ("started", Flag), ("done", Flag),
-    ("distance", Int, 20), ("gain", Float, FIELDS),
-)  # fmt: skip
-"""What VoI remembers: the last evident value of each field, the chance that it still holds, steps since the
-evidence, whether a change since would still be counted; changes seen and steps watched, [kind], prior
-included; whether it has begun, and whether the task was seen done; each node's distance to the target. `gain`
-is what an answer about each field is worth at the end, for its arithmetic.
-"""
 
-
-def episode(task: np.dtype, state: np.dtype, mind: np.dtype) -> np.dtype:
+def episode(task: np.dtype, state: np.dtype, mind: np.dtype, memories: Mapping[str, np.dtype]) -> np.dtype:
     """Describe everything that stands at a step: enough to go on from here, with the same luck or another.
 
     Args:
         task: the world's static task graph, which agent and policy may know.
         state: the world's hidden state.
         mind: what the simulated agent remembers of this world.
+        memories: what policies remember, each by its name.
 
     Of the whole numbers, `t` counts steps and `tick` the times the world has moved; `succeeded` says whether
     the goal was reached, `over` whether the episode is over, `fault` whether a reader's policy failed;
@@ -142,7 +132,7 @@ def episode(task: np.dtype, state: np.dtype, mind: np.dtype) -> np.dtype:
         ("table", TABLE), ("mind", mind), ("news", NEWS), ("has_quit", Int),
         ("prone", Float, FIELDS), ("held", Int, FIELDS),
         ("action", Int), ("risk", Int), ("used", Int, FIELDS),
-        ("sight", SIGHT), ("evidence", EVIDENCE),
+        ("sight", SIGHT), *memories.items(),
     )  # fmt: skip
 
 
@@ -183,19 +173,19 @@ def first_highest(values, count):
 @inline
 def tried_recently(recent, action):
     """Whether an action was taken within the last five steps."""
-    found = False
+    happened = False
     for step in range(5):
-        found |= recent.action[step] == action
-    return found
+        happened |= recent.action[step] == action
+    return happened
 
 
 @inline
 def failed(recent, action):
     """Whether an action was taken within the last five steps and was not valid."""
-    found = False
+    happened = False
     for step in range(5):
-        found |= (recent.action[step] == action) & (recent.valid[step] == 0)
-    return found
+        happened |= (recent.action[step] == action) & (recent.valid[step] == 0)
+    return happened
 
 
 @inline
@@ -224,9 +214,9 @@ def add(news, field, value):
 
 
 @inline
-def has_bit(members, one):
-    """Whether one is in the set."""
-    return (members >> one) & 1 == 1
+def has_bit(members, number):
+    """Whether a number is in the set."""
+    return (members >> number) & 1 == 1
 
 
 @inline
@@ -236,15 +226,15 @@ def contains_all(members, others):
 
 
 @inline
-def with_bit(members, one):
-    """Add one."""
-    return members | (1 << one)
+def with_bit(members, number):
+    """The set with a number in it too."""
+    return members | (1 << number)
 
 
 @inline
-def without_bit(members, one):
-    """Take one out."""
-    return members & ~(1 << one)
+def without_bit(members, number):
+    """The set without a number."""
+    return members & ~(1 << number)
 
 
 @inline

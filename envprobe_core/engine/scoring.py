@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from envprobe_core import worlds
+from envprobe_core import released
 from envprobe_core.engine.noise import numbered, u64
 from envprobe_core.engine.numba_support import helper, inline
 from envprobe_core.engine.records import CODE, NONE, TEXT, UNKNOWN
@@ -17,32 +17,34 @@ def measure(params, log, m):
 
     Of the measures, steps and success are given.
     """
-    world, scoring, steps, fields, overlaps = params.world, params.scoring, m.steps, 0, 0.0
+    world, protocol, steps, fields, overlaps = params.world, params.protocol, m.steps, 0, 0.0
     for field in range(world.fields):
         fields += log[0].gold[field] != UNKNOWN
     for t in range(steps + 1):
-        compare(world, scoring, log, t, fields)
+        compare(params, log, t, fields)
         overlaps += log[t].overlap if t > 0 else 0.0
     m.accuracy_terminal = log[steps].right / fields
     m.accuracy_slot = overlaps / max(steps, 1)
-    m.accuracy = m.accuracy_slot if scoring.accuracy == CODE else log[steps].accuracy
-    m.collapse_onset = collapse_onset(scoring, log, steps)
-    m.digest = digest(params.protocol.horizon, log, steps)
-    count_actions(scoring, log, steps, m)
+    m.accuracy = m.accuracy_slot if protocol.accuracy == CODE else log[steps].accuracy
+    m.collapse_onset = collapse_onset(protocol, log, steps)
+    m.digest = digest(protocol.horizon, log, steps)
+    count_actions(protocol, log, steps, m)
 
 
 @inline
-def compare(world, scoring, log, t, fields):
+def compare(params, log, t, fields):
     """Compare beliefs with gold at a time: how many are right, A_t, and the overlap of slots."""
-    now, before = log[t], log[t - 1 if scoring.pairing == CODE and t > 0 else t]
+    world, protocol = params.world, params.protocol
+    now, before = log[t], log[t - 1 if protocol.pairing == CODE and t > 0 else t]
     now.right = count_right(world, now.belief, now.gold)
-    now.overlap = worlds.overlap(
-        world, before.belief, now.gold, log[0].gold, before.place == now.place, scoring
+    stayed = before.place == now.place
+    now.overlap = released.overlap(
+        world, protocol, params.habits, before.belief, now.gold, log[0].gold, stayed
     )
     now.accuracy = now.right / fields
-    if scoring.accuracy == CODE:
+    if protocol.accuracy == CODE:
         now.accuracy = now.overlap
-    elif scoring.pairing == CODE:
+    elif protocol.pairing == CODE:
         now.accuracy = count_right(world, before.belief, now.gold) / fields
 
 
@@ -56,17 +58,17 @@ def count_right(world, belief, gold):
 
 
 @inline
-def collapse_onset(scoring, log, steps):
+def collapse_onset(protocol, log, steps):
     """The first time accuracy is below .6 (tau_c), or of two in a row; NaN where it never is."""
-    for t in range(1 if scoring.accuracy == CODE else 0, steps + 1):
+    for t in range(1 if protocol.accuracy == CODE else 0, steps + 1):
         below_next = t == steps or log[t + 1].accuracy < COLLAPSE
-        if log[t].accuracy < COLLAPSE and (below_next or scoring.onset == TEXT):
+        if log[t].accuracy < COLLAPSE and (below_next or protocol.onset == TEXT):
             return float(t)
     return np.nan
 
 
 @inline
-def count_actions(scoring, log, steps, m):
+def count_actions(protocol, log, steps, m):
     """Count probes, task actions and the valid ones, and find when too few are valid (tau_d).
 
     That is where the share of valid ones falls below .6, or, counted from 1, where two steps have none.
@@ -84,7 +86,7 @@ def count_actions(scoring, log, steps, m):
                     repeated += 1
                     break
         if np.isnan(m.action_onset):
-            if scoring.actions == CODE:
+            if protocol.actions == CODE:
                 if t + 1 < steps and not log[t].valid and not log[t + 1].valid:
                     m.action_onset = t + 1
             elif log[t].acted and valid_actions < COLLAPSE * actions:

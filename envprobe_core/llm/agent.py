@@ -30,9 +30,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from envprobe_core.agents import UNKNOWN_STALENESS
 from envprobe_core.agents.model import ModelAgent
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
+from envprobe_core.agents.simulated import UNKNOWN_STALENESS
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import Columns, EpisodeBatch, Trajectory, kernel_params, step_batch
 from envprobe_core.engine.kernel import PROPOSE

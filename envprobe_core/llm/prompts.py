@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from envprobe_core.agents.mind_of_tools import FAILURE_MEMORY
 from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
 from envprobe_core.errors import InputError
@@ -269,7 +270,7 @@ def _tables(heads: Sequence[str], counts: Ints, table: Any, ages: Ints) -> list[
 
 def _maps(world: World, task: Any) -> list[str]:
     """Write the task graph of every episode, [row], as far as it is known before anything is seen."""
-    known = world.rules.knows_graph
+    known = world.protocol.structure == "graph"
     if world.name == tooldag.NAME:
         needs = task.needs[:, : world.rules.tools].tolist()
         shown = [
@@ -291,11 +292,11 @@ def _maps(world: World, task: Any) -> list[str]:
 
 def _notes(world: World, episodes: Any) -> list[str]:
     """Write the notes of every episode, [row]: at most an entry a place, edge or tool, however long it is."""
-    mind, known = episodes["mind"], world.rules.knows_graph
+    mind, known = episodes["mind"], world.protocol.structure == "graph"
     if world.name == tooldag.NAME:
         if known:
             return [""] * len(episodes)
-        head, most = "Failed calls (tool and how many of your calls ago)", tooldag.FAILURE_MEMORY - 1
+        head, most = "Failed calls (tool and how many of your calls ago)", FAILURE_MEMORY - 1
         rows = mind["calls"][:, None] - mind["failed_at"][:, : world.rules.tools]
     else:
         head, most = "Last been there (place and step)", world.regime.horizon

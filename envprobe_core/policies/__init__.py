@@ -1,124 +1,72 @@
 """The policies by name: each is a score over fields and a gate (Sections 3 and 4.2).
 
-A policy sees the belief table, the score terms and the proposal; only the two oracles are shown gold. What
-the rules do is in `policies.rules`.
+A policy sees the belief table, the score terms and the proposal; only the two oracles are shown gold. A
+module holds some of them:
+
+    POLICIES   by their names
+    KINDS      the numbers of its rules, which no other module has, and what each does in a sentence
+    opens      writes the field that it ranks first into `episode.sight.first`; says whether to probe it now
+    MEMORY     of one that remembers: the records that it keeps in an episode, by name
+    begin, notice   what it does with these at the first step, and before each decision
+
+A module of one's own is a file in this folder. A reader's function (`custom_policy`) is shorter.
 """
 
+import pkgutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from importlib import import_module
 from math import isfinite
+from types import ModuleType
+
+import numpy as np
 
 from envprobe_core.errors import InputError
 from envprobe_core.naming import find_name
-from envprobe_core.policies import rules
+from envprobe_core.policies import late, rules, voi
+from envprobe_core.policies.base import TERMS, THRESHOLD, Policy, Rule, hybrid
 from envprobe_core.policies.custom import Score
-from envprobe_core.policies.rules import Rule
-from envprobe_core.protocols import Protocol
+from envprobe_core.policies.voi import value_policy
 
-TERMS = ("c", "s", "u", "d")
-THRESHOLD = 1.5  # rho_star, Table "Hyperparameter configuration"
+__all__ = ["TERMS", "THRESHOLD", "Policy", "Rule", "hybrid", "value_policy"]
 
+MODULES: list[ModuleType] = [rules, voi, late]
+"""The paper's policies, ours, and every other module of this folder that has some."""
+for _file in pkgutil.iter_modules(__path__):
+    if _file.name != "gates":  # which joins them
+        _module = import_module(f"{__name__}.{_file.name}")
+        if hasattr(_module, "KINDS") and _module not in MODULES:
+            MODULES.append(_module)
 
-@dataclass(frozen=True)
-class Policy:
-    """A named rule; the budget is enforced by the engine."""
+KINDS: dict[int, str] = {}
+"""What each kind of rule does, in a sentence."""
+for _module in MODULES:
+    for _kind in KINDS.keys() & _module.KINDS:
+        raise InputError(f"{_module.__name__}: kind {_kind} is taken; {max(KINDS) + 1} is free")
+    KINDS |= _module.KINDS
 
-    name: str  # as on the command line
-    title: str  # as in tables and figures
-    rule: Rule  # what ranks the fields and opens the gate
-    terms: tuple[str, ...] | None = None  # the score terms it keeps; None where it has no threshold
-    answered: bool = True  # whether answers reach the belief table where the protocol delivers them
-    sees_gold: bool = False  # whether it is an oracle
-    replays: str | None = None  # the policy whose probe times and fields it repeats
-    selector: Rule | None = None  # the rule that says which field, where it is not `rule` itself
-    given: bool = False  # whether VoI is told the true rates, a privilege that no deployable policy has
-    score: Score | None = (
-        None  # a reader's own function, from a view (`policies.custom.View`) to scores [field]
-    )
-
-    @property
-    def has_threshold(self) -> bool:
-        """Whether the gate compares a score with a threshold."""
-        return self.terms is not None
-
-    @property
-    def remembers(self) -> bool:
-        """Whether it keeps notes of what it was shown (VoI does)."""
-        return not {rules.VOI, rules.NOTED}.isdisjoint((self.rule.kind, (self.selector or self.rule).kind))
-
-    def scaled_threshold(self, base: float, protocol: Protocol) -> float:
-        """The threshold in force: the base, times kept terms / 4 where the protocol scales it."""
-        if self.terms is None or protocol.threshold == "fixed":
-            return base
-        return base * len(self.terms) / len(TERMS)
-
-
-def value_policy(name: str, title: str, weight: float, *, given: bool = False, paced: bool = True) -> Policy:
-    """Make VoI with a weight between task success (0) and accuracy (1).
-
-    >>> value_policy("mine", "Mine", 0.5).remembers
-    True
-    """
-    return Policy(name, title, Rule(rules.VOI, weight=weight, paced=paced), given=given)
-
-
-def hybrid(gate: Policy, selector: Policy, *, answered: bool = True) -> Policy:
-    """Combine the times of one policy with the fields of another (ours).
-
-    Args:
-        gate: says when; its threshold is in force.
-        selector: says which field, also at steps at which it would not probe itself.
-        answered: whether the answers reach the belief table.
-
-    >>> hybrid(POLICIES["periodic"], POLICIES["simple"]).name
-    'periodic/simple'
-    """
-    return replace(
-        gate,
-        name=f"{gate.name}/{selector.name}" + ("" if answered else "/unanswered"),
-        title=f"times of {gate.title}, fields of {selector.title}",
-        selector=selector.rule,
-        answered=answered,
-        sees_gold=gate.sees_gold or selector.sees_gold,
-    )
-
-
-def _additive(
-    name: str, title: str, terms: tuple[str, ...], answered: bool = True, kind: int = rules.SCORE
-) -> Policy:
-    return Policy(name, title, Rule(kind, *(float(term in terms) for term in TERMS)), terms, answered)
-
-
-POLICIES: dict[str, Policy] = {
-    policy.name: policy
-    for policy in (
-        Policy("no-probe", "No-Probe", Rule(rules.NEVER)),
-        Policy("random", "Random", Rule(rules.RANDOM)),
-        Policy("periodic", "Periodic", Rule(rules.PERIODIC)),
-        Policy("self-uncertainty", "Self-Uncertainty", Rule(rules.SELF_UNCERTAINTY)),
-        _additive("simple", "EnvProbe-Simple", TERMS),
-        _additive("minus-c", "Simple without c", ("s", "u", "d")),
-        _additive("minus-s", "Simple without s", ("c", "u", "d")),
-        _additive("minus-u", "Simple without u", ("c", "s", "d")),
-        _additive("minus-d", "Simple without d", ("c", "s", "u")),
-        _additive("cd", "EnvProbe-(c+d)", ("c", "d")),
-        _additive("judge", "EnvProbe-Judge", TERMS, kind=rules.JUDGE),
-        Policy("oracle", "Oracle", Rule(rules.ORACLE), sees_gold=True),
-        Policy("oracle-tw", "Oracle-TW", Rule(rules.ORACLE_TW), sees_gold=True),
-        _additive("placebo", "Placebo", TERMS, answered=False),
-        Policy("yoked", "Yoked Placebo", Rule(rules.REPLAY), TERMS, answered=False, replays="simple"),
-        value_policy("voi", "VoI", 0.5),
-        value_policy("voi-accuracy", "VoI for accuracy", 1.0),
-        value_policy("voi-success", "VoI for success", 0.0),
-        Policy("late", "Late round robin", Rule(rules.LATE)),
-        Policy("late-stalest", "Late stalest", Rule(rules.LATE), selector=Rule(rules.STALEST)),
-        Policy("late-mismatch", "Late mismatch", Rule(rules.LATE), selector=Rule(rules.NOTED)),
-    )
-}
-OF_THE_PAPER: dict[str, Policy] = {
-    name: policy for name, policy in POLICIES.items() if policy.rule.kind not in (rules.VOI, rules.LATE)
-}
+POLICIES: dict[str, Policy] = {policy.name: policy for module in MODULES for policy in module.POLICIES}
+OF_THE_PAPER: dict[str, Policy] = {policy.name: policy for policy in rules.POLICIES}
 """The paper's policies, its ablations and the placebos: all but VoI and what a sceptic sets beside it."""
+
+
+def remembers(policy: Policy) -> bool:
+    """Whether a policy keeps notes of what it was shown.
+
+    >>> remembers(POLICIES["voi"]), remembers(POLICIES["late-mismatch"]), remembers(POLICIES["simple"])
+    (True, True, False)
+    """
+    return any(
+        hasattr(module, "MEMORY") and kind in module.KINDS for module in MODULES for kind in policy.kinds
+    )
+
+
+def memories() -> dict[str, np.dtype]:
+    """The records that policies keep in an episode, by name.
+
+    >>> [*memories()]
+    ['evidence']
+    """
+    return {name: kind for module in MODULES for name, kind in getattr(module, "MEMORY", {}).items()}
 
 
 NAMES: dict[str, tuple[str, ...]] = {name: (policy.title,) for name, policy in POLICIES.items()}
@@ -159,10 +107,10 @@ def weighted_policy(name: str, title: str, weights: Sequence[float]) -> Policy:
     True
     """
     _check_free(name)
-    own = tuple(map(float, weights))
-    if len(own) != len(TERMS) or not all(map(isfinite, own)):
-        raise InputError(f"weights {own}: one finite number for each of {', '.join(TERMS)} is accepted")
-    return Policy(name, title, Rule(rules.SCORE, *own), TERMS)
+    kept = tuple(map(float, weights))
+    if len(kept) != len(TERMS) or not all(map(isfinite, kept)):
+        raise InputError(f"weights {kept}: one finite number for each of {', '.join(TERMS)} is accepted")
+    return Policy(name, title, Rule(rules.SCORE, *kept), TERMS)
 
 
 def find_policy(name: str) -> Policy:

@@ -1,57 +1,52 @@
-"""Probe policies as rules: each ranks the fields and opens its gate or not (Sections 3 and 4.2).
+"""The paper's policies, its ablations and the placebos (Sections 3 and 4.2).
 
-A rule looks at its sight alone; the two oracles are shown gold, and VoI what the agent observes.
+A rule looks at its sight alone; only the two oracles are shown gold.
 """
 
-from typing import NamedTuple
-
-import numpy as np
-
-from envprobe_core import worlds
+from envprobe_core import released
 from envprobe_core.engine.noise import choice, happens, u64
 from envprobe_core.engine.numba_support import helper, inline
-from envprobe_core.engine.records import CODE, NONE, TEXT, UNKNOWN, first_highest
-from envprobe_core.policies import voi
+from envprobe_core.engine.records import CODE, NONE, first_highest
+from envprobe_core.policies.base import Policy, Rule, additive
 
 SELF_UNCERTAINTY_ALPHA, RELEASED_UNCERTAINTY = 70, 50  # percent
 JUDGE_CANDIDATES, JUDGE_CONFIDENCE = 3, 70
-NEVER, RANDOM, PERIODIC, SELF_UNCERTAINTY, SCORE, JUDGE, ORACLE, ORACLE_TW, REPLAY, VOI, OWN = range(11)
-LATE, STALEST, NOTED = range(11, 14)  # what a sceptic of VoI would try
-
-
-class Rule(NamedTuple):
-    """What ranks the fields and opens the gate."""
-
-    kind: int = NEVER
-    c: float = 0.0  # which terms rho keeps, 1 or 0
-    s: float = 0.0
-    u: float = 0.0
-    d: float = 0.0
-    weight: float = 0.0  # VoI's lambda
-    paced: bool = False  # VoI keeps its probes for the end
+NEVER, RANDOM, PERIODIC, SELF_UNCERTAINTY, SCORE, JUDGE, ORACLE, ORACLE_TW, REPLAY = range(9)
+OWN = 10  # a reader's own function
+KINDS = {
+    NEVER: "Never probe",
+    RANDOM: "Probe a uniformly drawn field with probability B/H",
+    PERIODIC: "Probe at steps K - 1, 2K - 1, ... with K = floor(H/B): fields in turn, or the stalest as in "
+    "the public code",
+    SELF_UNCERTAINTY: "Probe the field of lowest reported confidence, if that is low enough",
+    SCORE: "Probe the first highest-scored field if its score reaches the threshold (Algorithm 1)",
+    JUDGE: "Let an embedded judge override Simple: veto d = 0, force a doubted direct blocker (ours)",
+    ORACLE: "Probe the first mismatched field",
+    ORACLE_TW: "Probe the mismatched field of greatest weight w (Section 4.2, Oracle-TW)",
+    REPLAY: "Probe what the schedule says, when it says so",
+    OWN: "Probe the first field that the reader's own function scores highest, if that is high enough",
+}
+POLICIES = (
+    Policy("no-probe", "No-Probe", Rule(NEVER)),
+    Policy("random", "Random", Rule(RANDOM)),
+    Policy("periodic", "Periodic", Rule(PERIODIC)),
+    Policy("self-uncertainty", "Self-Uncertainty", Rule(SELF_UNCERTAINTY)),
+    additive("simple", "EnvProbe-Simple", SCORE),
+    additive("minus-c", "Simple without c", SCORE, ("s", "u", "d")),
+    additive("minus-s", "Simple without s", SCORE, ("c", "u", "d")),
+    additive("minus-u", "Simple without u", SCORE, ("c", "s", "d")),
+    additive("minus-d", "Simple without d", SCORE, ("c", "s", "u")),
+    additive("cd", "EnvProbe-(c+d)", SCORE, ("c", "d")),
+    additive("judge", "EnvProbe-Judge", JUDGE),
+    Policy("oracle", "Oracle", Rule(ORACLE), sees_gold=True),
+    Policy("oracle-tw", "Oracle-TW", Rule(ORACLE_TW), sees_gold=True),
+    additive("placebo", "Placebo", SCORE, answered=False),
+    Policy("yoked", "Yoked Placebo", Rule(REPLAY), ("c", "s", "u", "d"), answered=False, replays="simple"),
+)
 
 
 @inline
-def choose(params, episode, own):
-    """The field to probe, or NONE, whatever is left of the budget."""
-    policy, sight = params.policy, episode.sight
-    sight.first, sight.highest = 0, np.nan
-    if policy.remembers and params.protocol.answer == TEXT:
-        voi.watch(
-            params.world, episode.task, episode.evidence, episode.table, episode.observation, episode.told,
-            episode.answer, params.protocol.delay,
-        )  # fmt: skip
-    if not opens(params, policy.gate, episode, own):
-        return NONE
-    if policy.has_selector:
-        highest = sight.highest
-        opens(params, policy.selector, episode, own)
-        sight.highest = highest
-    return np.int64(sight.first)
-
-
-@inline
-def opens(params, rule, episode, own):
+def opens(params, rule, episode, reader):
     """Write the field that a rule ranks first into the sight; say whether it wants it probed now."""
     sight, kind = episode.sight, rule.kind
     if kind == SCORE:
@@ -75,23 +70,8 @@ def opens(params, rule, episode, own):
     if kind == REPLAY:
         sight.first = max(sight.scheduled, 0)
         return sight.scheduled != NONE
-    if kind == VOI and params.protocol.answer == TEXT:
-        return voi.weigh_up(
-            params.world, episode.task, episode.evidence, episode.table, sight, episode.observation.place,
-            rule.weight, rule.paced,
-        )  # fmt: skip
-    if kind == LATE:
-        sight.first = sight.used % sight.fields
-        return sight.horizon - sight.step <= sight.budget - sight.used
-    if kind in (STALEST, NOTED):
-        sight.first = first_highest(sight.staleness, sight.fields)
-    if kind == NOTED:  # or the first field on which the table and VoI's notes differ
-        for field in range(sight.fields - 1, -1, -1):
-            noted = episode.evidence.value[field]
-            if noted != UNKNOWN and noted != sight.value[field]:
-                sight.first = field
     if kind == OWN:
-        episode.fault = own(sight)
+        episode.fault = reader(sight)
         return reaches(sight)
     return False
 
@@ -140,7 +120,7 @@ def self_uncertainty(params, sight):
 def first_reported(params, sight, values):
     """Take the first field of the highest value, or the one that is reported alone: its c is the highest."""
     sight.first = first_highest(values, sight.fields)
-    if params.habits.single_report and params.protocol.structure == CODE:
+    if params.habits.single_report and params.world.structure == CODE:
         sight.first = first_highest(sight.c, sight.fields)
 
 
@@ -176,7 +156,7 @@ def public_oracle(params, episode):
     oracle(sight, episode.gold)
     if params.habits.single_report:
         sight.first = first_highest(sight.c, sight.fields)
-    return worlds.mismatched(
+    return released.mismatched(
         world, episode.task, episode.table.value, episode.gold, sight.action, params.habits.scribe
     )
 

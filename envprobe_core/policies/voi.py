@@ -15,23 +15,48 @@ import numpy as np
 
 from envprobe_core.engine.numba_support import helper, inline
 from envprobe_core.engine.records import (
+    FIELDS,
     LONGEST_HORIZON,
     NONE,
+    TEXT,
     UNKNOWN,
     WAIT,
+    Flag,
+    Float,
+    Int,
+    dtype_of,
     fill,
     first_highest,
     has_bit,
     with_bit,
 )
+from envprobe_core.policies.base import Policy, Rule
 from envprobe_core.worlds import graphnav, nothing, of_each, zero
 from envprobe_core.worlds.base import DROP_PROBABILITY
+
+VOI, NOTED = 9, 13
+KINDS = {
+    VOI: "Probe where an answer is expected to gain more than the step is worth (ours)",
+    NOTED: "Rank first where the table and VoI's notes differ, else the stalest field (ours)",
+}
+EVIDENCE = dtype_of(
+    ("value", Int, FIELDS), ("chance", Float, FIELDS), ("since", Int, FIELDS), ("watched", Flag, FIELDS),
+    ("changes", Float, 2), ("steps", Float, 2), ("started", Flag), ("done", Flag),
+    ("distance", Int, 20), ("gain", Float, FIELDS),
+)  # fmt: skip
+"""What VoI remembers: the last evident value of each field, the chance that it still holds, steps since the
+evidence, whether a change since would still be counted; changes seen and steps watched, [kind], prior
+included; whether it has begun, and whether the task was seen done; each node's distance to the target. `gain`
+is what an answer about each field is worth at the end, for its arithmetic.
+"""
+MEMORY = {"evidence": EVIDENCE}
+LEARNED = -1.0  # as the rate that it is told
 
 PRIOR_CHANGES, PRIOR_STEPS = 0.5, 5.0  # as if half a change had been seen in five steps, before any is
 MUCH = 1e9  # steps watched, as if: a hazard that is given is never corrected
 PACE = 0.6  # the share of task actions taken to bring the goal one action nearer
 SETTLED = 0.5  # how much of a derived belief's gain an answer about its premise is credited with
-THINGS, LOCKS = KINDS = 0, 1  # of fields that change by themselves (`bounds`)
+THINGS, LOCKS = FIELD_KINDS = 0, 1  # of fields that change by themselves (`bounds`)
 FURTHEST = 20  # actions to a goal
 
 FINISH = np.zeros((LONGEST_HORIZON + 1, FURTHEST + 1))
@@ -39,6 +64,65 @@ FINISH = np.zeros((LONGEST_HORIZON + 1, FURTHEST + 1))
 FINISH[:, 0] = 1.0
 for left in range(1, LONGEST_HORIZON + 1):
     FINISH[left, 1:] = PACE * FINISH[left - 1, :-1] + (1.0 - PACE) * FINISH[left - 1, 1:]
+
+
+def value_policy(name: str, title: str, weight: float, *, given: bool = False, paced: bool = True) -> Policy:
+    """Make VoI with a weight between task success (0) and accuracy (1).
+
+    >>> value_policy("mine", "Mine", 0.5).rule.weight
+    0.5
+    """
+    return Policy(name, title, Rule(VOI, weight=weight, paced=paced), given=given)
+
+
+POLICIES = (
+    value_policy("voi", "VoI", 0.5),
+    value_policy("voi-accuracy", "VoI for accuracy", 1.0),
+    value_policy("voi-success", "VoI for success", 0.0),
+)
+
+
+# what the loop asks of a policy's module
+
+
+@inline
+def begin(params, episode):
+    """Start an episode with nothing but what can never change, and the rate if that is told."""
+    forget(
+        params.world, episode.task, episode.evidence, params.world.rate if params.policy.given else LEARNED
+    )
+
+
+@inline
+def notice(params, episode):
+    """Take in a step, where answers reach the agent."""
+    if params.protocol.answer == TEXT:
+        watch(
+            params.world, episode.task, episode.evidence, episode.table, episode.observation, episode.told,
+            episode.answer, params.protocol.delay,
+        )  # fmt: skip
+
+
+@inline
+def opens(params, rule, episode, reader):
+    """Write the field that is ranked first into the sight; say whether it should be probed now."""
+    sight = episode.sight
+    if rule.kind == NOTED:
+        sight.first = first_highest(sight.staleness, sight.fields)
+        for field in range(sight.fields - 1, -1, -1):
+            noted = episode.evidence.value[field]
+            if noted != UNKNOWN and noted != sight.value[field]:
+                sight.first = field
+        return False
+    if params.protocol.answer != TEXT:
+        return False
+    return weigh_up(
+        params.world, episode.task, episode.evidence, episode.table, sight, episode.observation.place,
+        rule.weight, rule.paced,
+    )  # fmt: skip
+
+
+# its notes, and what they make a probe worth
 
 
 @helper
@@ -51,7 +135,7 @@ def forget(world, task, evidence, given_rate):
     fill(evidence.changes, PRIOR_CHANGES if given_rate < 0.0 else given_rate * MUCH)
     fill(evidence.steps, PRIOR_STEPS if given_rate < 0.0 else MUCH)
     evidence.started = evidence.done = 0
-    if world.knows_graph:
+    if world.structure == TEXT:
         study(world, task, evidence)
 
 
@@ -65,7 +149,7 @@ def watch(world, task, evidence, table, observation, told, answer, delay):
     if evidence.started:
         if told != NONE and evidence.since[told] >= delay:
             evidence.since[told] -= delay
-            for kind in KINDS:
+            for kind in FIELD_KINDS:
                 if told in fields_of(world, kind):
                     changes, steps = compare(world, task, evidence, kind, told, answer)
                     evidence.changes[kind] += changes
@@ -148,7 +232,7 @@ def one_step_on(chance, leaves, returns):
 @inline
 def let_pass(world, task, evidence):
     """Let the world move once."""
-    for kind in KINDS:
+    for kind in FIELD_KINDS:
         leaves, returns = hazard(evidence, kind), landing(world, kind)
         for field in fields_of(world, kind):
             value, chance = evidence.value[field], evidence.chance[field]
@@ -162,7 +246,7 @@ def let_pass(world, task, evidence):
 def grow_old(world, task, evidence, field, steps):
     """Let a value just noted be of so many steps ago: the world has moved since, as in `let_pass`."""
     evidence.since[field] = steps
-    for kind in KINDS:
+    for kind in FIELD_KINDS:
         if field in fields_of(world, kind) and loose(world, task, kind, field, evidence.value[field]):
             for _ in range(steps):
                 evidence.chance[field] = one_step_on(
@@ -173,7 +257,7 @@ def grow_old(world, task, evidence, field, steps):
 @inline
 def learn(world, task, evidence, value, changed):
     """Take in the values that are known, and count changes but for the field that the own action changed."""
-    for kind in KINDS:
+    for kind in FIELD_KINDS:
         changes = steps = 0.0
         for field in fields_of(world, kind):
             if value[field] != UNKNOWN and field != changed:
@@ -225,7 +309,7 @@ def expect_gains(world, task, evidence, table, left):
     gain = evidence.gain
     for field in range(world.fields):
         gain[field] = 1.0 - right(world, evidence, field, table.value[field])
-    for kind in KINDS:
+    for kind in FIELD_KINDS:
         stays = power(1.0 - hazard(evidence, kind), left)
         for field in fields_of(world, kind):
             if loose(world, task, kind, field, evidence.value[field]):
@@ -253,7 +337,7 @@ def derive_tools(world, task, evidence, observation):
     """A valid call proves its tool complete; a dependency's chance is the product of its prerequisites'."""
     if observation.valid and observation.action >= 0:
         note(evidence, 2 * world.tools + observation.action, 1)
-    for tool in range(world.tools if world.knows_graph else 0):
+    for tool in range(world.tools if world.structure == TEXT else 0):
         ready = 1.0
         for other in range(tool):
             if has_bit(task.needs[tool], other):
@@ -266,7 +350,7 @@ def derive_tools(world, task, evidence, observation):
 @inline
 def credit_premises(world, task, gain):
     """An answer about a tool lets the agent settle anew the dependencies of the tools that need it."""
-    for tool in range(1, world.tools if world.knows_graph else 0):
+    for tool in range(1, world.tools if world.structure == TEXT else 0):
         for other in range(tool):
             if has_bit(task.needs[tool], other):
                 gain[other] += SETTLED * gain[world.tools + tool]
@@ -279,7 +363,7 @@ def tools_missing(world, task, evidence, place):
     for tool in range(world.tools - 1, -1, -1):  # a tool comes after its prerequisites
         if has_bit(needed, tool) and evidence.value[tool] != 1:
             missing, needed = missing + 1, needed | task.needs[tool]
-    return 1.0, missing if world.knows_graph else 1, 0.0, 0.0, 0, 0.0
+    return 1.0, missing if world.structure == TEXT else 1, 0.0, 0.0, 0, 0.0
 
 
 # what anybody may know of places: things drift while nobody holds them, locks flip where there is a key
@@ -290,7 +374,7 @@ def loose_in_place(world, task, kind, field, value):
     """Whether a field could change by itself if it had this value; the highest of a thing is held."""
     if kind == THINGS:
         return value != world.domain[field] - 1
-    return not world.knows_graph or key_of(world, task, field - bounds(world)[LOCKS]) != NONE
+    return world.structure != TEXT or key_of(world, task, field - bounds(world)[LOCKS]) != NONE
 
 
 @inline
@@ -343,15 +427,15 @@ def fetch(world, task, evidence, place):
     total = place * (place + 1) + beyond * (beyond + 1)  # twice the distances to all rooms, summed
     mean = total / (2.0 * rooms)
     there = power(1.0 - gone, (total + rooms) // (2 * rooms))
-    told = there * (mean + 1.0) + (1.0 - there) * (mean + rooms)
-    saved = (1.0 - sure) * ((distance + rooms) - told)
+    answered = there * (mean + 1.0) + (1.0 - there) * (mean + rooms)
+    saved = (1.0 - sure) * ((distance + rooms) - answered)
     return sure * power(1.0 - gone, distance), distance + 1, gone, 1.0 / rooms, thing, saved
 
 
 @inline
 def walk(world, task, evidence, place):
     """The way to the target is at least as long as over open edges; walking shows what a probe would."""
-    return 1.0, evidence.distance[place] if world.knows_graph else 1, 0.0, 0.0, 0, 0.0
+    return 1.0, evidence.distance[place] if world.structure == TEXT else 1, 0.0, 0.0, 0, 0.0
 
 
 @inline

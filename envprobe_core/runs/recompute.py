@@ -19,7 +19,7 @@ from envprobe_core.engine.instances import informative
 from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.errors import InputError, counted
 from envprobe_core.parallel import cores, map_unordered
-from envprobe_core.policies.rules import VOI
+from envprobe_core.policies.voi import VOI
 from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import tables
 from envprobe_core.runs.folder import CALLS, PROCESS_PAYS, Progress

@@ -316,7 +316,7 @@ def result_hash(columns: Columns) -> str:
     """Condense a condition's integer outcomes, its episodes in any order, into SHA-256, in hexadecimal.
 
     `digest` stands for the right-field counts at each time and the probes at each step (see
-    `scoring.outcome_digest`).
+    `engine.scoring.digest`).
     """
     order = np.argsort(columns["seed"], kind="stable")
     return hashlib.sha256(outcomes({name: columns[name][order] for name in HASHED})).hexdigest()

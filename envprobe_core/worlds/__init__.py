@@ -1,23 +1,13 @@
 """The three worlds of Sections 3 and 6.1: a module each, with the same functions; a call goes to its world's.
 
-A module defines NAME, TITLE and CODE, the records TASK, STATE and MIND, `describe`, and functions of its
+A module defines NAME, TITLE and CODE, the records TASK and STATE, `describe`, and the functions below of its
 rules (`base.World.record`) and of an episode's parts (`engine.records`). Arrays [field] are filled in.
 
-    create     the instance of a seed            meet      what the agent remembers at first
-    weigh      w, from which c follows           remember  what it notes of a step
-    reveal     g_t                               conclude  what its own action's outcome tells it
-    succeeded  whether the goal is reached       derive    what follows by the task graph (may be left out)
-    act        an action; says if it was valid   plan      the action that it proposes
-    mutate     the world moves once              wander    what the scribe proposes, which keeps no table
-    show       what is seen after a step         stand_in  what the public harness does for a probe
-    roles      d, for the proposed action        informs, mismatched, overlap: by the public code whether a
-    uses       what the agent knows it to use              probe is useful, an oracle probes, and accuracy
-
 A world of one's own is one more such module: a file in this folder, or any module that `register` is given.
-Neither the engine nor the agent is touched. What it need not define has a neutral meaning (`derive`, and the
-public code's functions); VoI, whose arithmetic is each world's own (end of `policies.voi`), refuses it.
-`tests/corridor.py` is a whole one, of three fields. While one is written, NUMBA_DISABLE_JIT=1 runs it as
-plain Python, whose errors name the line; the compiler's do not.
+It holds the agent's mind too (`agents.minds`), and may hold the public code's estimators (end of `released`);
+neither the engine nor the agent is touched. VoI, whose arithmetic differs by world (end of `policies.voi`),
+refuses it. `tests/corridor.py` is a whole one, of three fields. While one is written,
+NUMBA_DISABLE_JIT=1 runs it as plain Python, whose errors name the line; the compiler's do not.
 Where the paper leaves room, book/definitions.md decides.
 """
 
@@ -77,93 +67,77 @@ def kind_of(name: str) -> Any:
 
 
 @inline
-def nothing(world, *given):
+def nothing(world, *asked):
     """Nothing: there is nothing of this sort in this world."""
 
 
 @inline
-def zero(world, *given):
+def zero(world, *asked):
     """Zero, what a world without this rule answers."""
     return 0.0
 
 
-@inline
-def never(world, *given):
-    """False, what a world without this rule answers."""
-    return False
+CONSTANTS = ("NAME", "TITLE", "CODE", "TASK", "STATE", "describe")
+Found = Callable[[ModuleType], Any]
+_joined: list[tuple[ByWorld, Found]] = []
+"""Every function that goes to a world's own, and how that is found by the world's module."""
+_required: dict[str, tuple[list[str], Found]] = {}
+"""The arguments of what every world must define, and the module that has it."""
 
 
-@inline
-def stay(world, *given):
-    """WAIT, what an agent does in a world without this rule."""
-    return -1
+def of_each(
+    *functions: Callable[..., Any], otherwise: Callable[..., Any] = nothing, name: str = ""
+) -> Callable[..., Any]:
+    """A function that goes to the world's own of these, one a world of the paper.
 
-
-_joined: list[tuple[ByWorld, Callable[[ModuleType], Any]]] = []
-"""Every function that goes to a world's own, and how that is found in a world's module."""
-
-
-def of_each(*functions: Callable[..., Any], otherwise: Callable[..., Any] = nothing) -> Callable[..., Any]:
-    """A function that goes to the world's own of these, one a world of the paper; others have `otherwise`."""
-    named = dict(zip(WORLDS, functions, strict=True))
-    return _join(lambda module: named.get(module.NAME, otherwise))
-
-
-def _own(name: str, otherwise: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """A function that goes to the one of this name in the world's module, or to what stands for it."""
-    if otherwise is None:
-        return _join(lambda module: getattr(module, name))
-    return _join(lambda module: getattr(module, name, otherwise))
-
-
-def _join(find: Callable[[ModuleType], Any]) -> Callable[..., Any]:
-    joined = ByWorld()
-    for module in MODULES.values():
-        joined.add(kind_of(module.NAME), find(module))
-    _joined.append((joined, find))  # a name that some world lacks is in no list
-    return joined.function
-
-
-REQUIRED = (
-    "NAME", "TITLE", "CODE", "TASK", "STATE", "MIND", "describe", "create", "weigh", "reveal", "succeeded",
-    "act", "mutate", "show", "roles", "uses", "meet", "remember", "conclude", "plan",
-)  # fmt: skip
-
-
-def register(module: ModuleType) -> None:
-    """Make a world known: it runs in `run`, `play` and `compare` like the paper's.
-
-    Args:
-        module: defines all of `REQUIRED`; its functions of rules are `inline`. Its text enters the key of the
-            machine code, so that an edit is compiled anew.
-
-    Raises:
-        InputError: if something is missing or takes other arguments, or the name or code is taken or is none.
+    Other worlds have the one of that name in their module, if there is a name and such a function, or
+    `otherwise`.
     """
-    if missing := [name for name in REQUIRED if not hasattr(module, name)]:
+    named = dict(zip(WORLDS, functions, strict=True))
+    return _join(lambda module: named.get(module.NAME, getattr(module, name, otherwise)))
+
+
+def itself(world: ModuleType) -> ModuleType:
+    """The world's own module, where its dynamics are."""
+    return world
+
+
+def required(home: Found = itself) -> Callable[[Callable[..., Any]], Any]:
+    """Turn a function's head into one that goes to the world's own, which must be in the module `home`."""
+
+    def join(function: Callable[..., Any]) -> Any:
+        name = function.__name__
+        _required[name] = _arguments(function), home
+        for module in MODULES.values():
+            _check(module)
+        return _join(lambda module: getattr(home(module), name))
+
+    return join
+
+
+def optional(home: Found = itself) -> Callable[[Callable[..., Any]], Any]:
+    """Turn a function into one that goes to the world's own, and serves where the module `home` has none."""
+
+    def join(function: Callable[..., Any]) -> Any:
+        name, otherwise = function.__name__, inline(function)
+        return _join(lambda module: getattr(home(module), name, otherwise))
+
+    return join
+
+
+def _check(module: ModuleType) -> None:
+    """Refuse a world that lacks something, or whose function takes other arguments than it is given."""
+    missing = [name for name in CONSTANTS if not hasattr(module, name)]
+    missing += [name for name, (_, home) in _required.items() if not hasattr(home(module), name)]
+    if missing:
         raise InputError(f"world module {module.__name__} lacks {', '.join(missing)}")
-    for other in (one for one in MODULES.values() if one is not module):
-        if other.NAME == module.NAME:
-            raise InputError(
-                f"world module {module.__name__}: the name {module.NAME!r} is {other.__name__}'s"
-            )
-        if other.CODE == module.CODE:
-            free = max(one.CODE for one in MODULES.values()) + 1
-            taken = f"code {module.CODE} is that of {other.NAME!r}; {free} is free"
-            raise InputError(f"world {module.NAME!r}: {taken}")
-    if not isinstance(module.CODE, int):  # it keys random draws
-        raise InputError(f"world {module.NAME!r}: CODE {module.CODE!r} is not a whole number")
-    for name in (name for name in REQUIRED if name.islower()):
-        own, due = (_arguments(getattr(one, name)) for one in (module, objectstate))
-        if len(own) != len(due):
+    for name, (due, home) in _required.items():
+        taken = _arguments(getattr(home(module), name))
+        if len(taken) != len(due):
             accepted = f"accepted is {name}({', '.join(due)})"
-            raise InputError(f"world {module.NAME!r}: {name}({', '.join(own)}) takes {len(own)}; {accepted}")
-    if module not in OF_THE_PAPER:
-        text = inspect.getsource(module)
-        base.EDITIONS[module.NAME] = hashlib.sha256(text.encode()).hexdigest()[:8]
-    MODULES[module.NAME] = module
-    for joined, find in _joined:
-        joined.add(kind_of(module.NAME), find(module))
+            raise InputError(
+                f"world {module.NAME!r}: {name}({', '.join(taken)}) takes {len(taken)}; {accepted}"
+            )
 
 
 def _arguments(function: Any) -> list[str]:
@@ -172,17 +146,92 @@ def _arguments(function: Any) -> list[str]:
     return [one.name for one in known if one.default is one.empty]
 
 
+def _join(find: Found) -> Callable[..., Any]:
+    joined = ByWorld()
+    for module in MODULES.values():
+        joined.add(kind_of(module.NAME), find(module))
+    _joined.append((joined, find))  # a name that some world lacks is in no list
+    return joined.function
+
+
+@required()
+def create(world, task, state, key):
+    """Draw the instance of a seed: its task graph and its first state."""
+
+
+@required()
+def weigh(world, task, weight):
+    """Fill in w, the importance of each field for the task, from which c follows."""
+
+
+@required()
+def reveal(world, task, state, gold):
+    """Fill in g_t, the true value of every field."""
+
+
+@required()
+def succeeded(world, task, state):
+    """Whether the goal is reached."""
+
+
+@required()
+def act(world, task, state, action):
+    """Carry out an action; return whether it was valid."""
+
+
+@required()
+def mutate(world, task, state, key, tick):
+    """Let the world move once."""
+
+
+@required()
+def show(world, task, state, action, word, observation):
+    """Fill in what is seen after an action."""
+
+
+@required()
+def roles(world, task, place, action, d):
+    """Fill in d, the dependency role of every field for a proposed action."""
+
+
+@required()
+def uses(world, task, place, action, used):
+    """Mark the fields that the agent itself knows an action to use."""
+
+
+def register(module: ModuleType) -> None:
+    """Make a world known: it runs in `run`, `play` and `compare` like the paper's.
+
+    Args:
+        module: defines `CONSTANTS`, all `required` functions, which are `inline`, and MIND. Its text enters
+            the key of the machine code, so that an edit is compiled anew.
+
+    Raises:
+        InputError: if something is missing or takes other arguments, or the name or code is taken or is none.
+    """
+    _check(module)
+    for other in (one for one in MODULES.values() if one is not module):
+        if other.NAME == module.NAME:
+            raise InputError(
+                f"world module {module.__name__}: the name {module.NAME!r} is {other.__name__}'s"
+            )
+        if other.CODE == module.CODE:
+            free = max(one.CODE for one in MODULES.values()) + 1
+            claim = f"code {module.CODE} is that of {other.NAME!r}; {free} is free"
+            raise InputError(f"world {module.NAME!r}: {claim}")
+    if not isinstance(module.CODE, int):  # it keys random draws
+        raise InputError(f"world {module.NAME!r}: CODE {module.CODE!r} is not a whole number")
+    if module not in OF_THE_PAPER:
+        text = inspect.getsource(module)
+        base.EDITIONS[module.NAME] = hashlib.sha256(text.encode()).hexdigest()[:8]
+    MODULES[module.NAME] = module
+    for joined, find in _joined:
+        joined.add(kind_of(module.NAME), find(module))
+
+
 for _module in OF_THE_PAPER:
     register(_module)
-for _found in pkgutil.iter_modules(__path__):
-    _module = import_module(f"{__name__}.{_found.name}")
+for _file in pkgutil.iter_modules(__path__):
+    _module = import_module(f"{__name__}.{_file.name}")
     if hasattr(_module, "NAME") and _module not in OF_THE_PAPER:
         register(_module)
-
-create, weigh, reveal = _own("create"), _own("weigh"), _own("reveal")
-succeeded, act, mutate, show = _own("succeeded"), _own("act"), _own("mutate"), _own("show")
-roles, uses = _own("roles"), _own("uses")
-meet, remember, conclude, plan = _own("meet"), _own("remember"), _own("conclude"), _own("plan")
-derive = _own("derive", nothing)
-wander, stand_in = _own("wander", stay), _own("stand_in", stay)
-informs, mismatched, overlap = _own("informs", never), _own("mismatched", never), _own("overlap", zero)

@@ -11,10 +11,11 @@ from envprobe_core.engine.noise import level32, numbered
 from envprobe_core.engine.numba_support import inline
 from envprobe_core.engine.records import FIELDS, NONE, Flag, Int, fill, has_bit, record_from, with_bit
 from envprobe_core.errors import InputError
-from envprobe_core.protocols import Protocol
+from envprobe_core.protocols import Protocol, numbered_switch
 from envprobe_core.regimes import Regime
 
 PROCEDURAL, SPATIAL = "procedural", "spatial"
+SWITCHES = ("instances", "sight", "structure")  # of the protocol, that act in every world
 DROP_PROBABILITY = 0.4  # of a partial observation
 EDITIONS: dict[str, str] = {}
 """What tells two texts of a world from outside apart, by its name; the paper's have none."""
@@ -37,7 +38,7 @@ class World:
         domain: [field], number of values.
         rates: [field], mutation probability of a mutable field.
         goal_fields: the fields that say whether the task is done, the one that says so for good last.
-        rules: its own sizes (`rules.tools`, `rules.nodes`, ...), and what the protocol's switches say.
+        rules: its own sizes (`tools`, `nodes`, ...), and the protocol's `SWITCHES`.
         record: the rules as the engine works with them, with what all worlds have: `fields`, `domain`, ...
     """
 
@@ -73,18 +74,17 @@ class World:
         rules |= {
             "mutation": level32(rate),  # of a mutable field, a tick
             "drop": level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0),
-            "local": protocol.sight == "local",  # sees the states of what is around it, and nothing else
-            "knows_graph": protocol.structure == "graph",
-            "sampled": protocol.instances == "sampled",  # as the public code draws instances
-        }
+            "rate": float(self.rates.max()),  # the same as a share, for a policy that is told
+            "distracts": int(regime.observation == "distractor"),  # it shows what does not exist
+        } | {switch: numbered_switch(protocol, switch) for switch in SWITCHES}
         self.rules = SimpleNamespace(code=self.code, **rules)
         values, goals = np.zeros(FIELDS, Int), np.zeros(FIELDS, Flag)
         values[: self.fields], goals[list(goal_fields)] = domain, 1
         sizes = {"code": self.code, "fields": self.fields, "actions": self.actions}
         goal = {"goal_field": goal_fields[-1], "is_goal": goals}
         # no two worlds' records are of one kind (`numba_support.ByWorld`), nor two editions of one
-        own = {f"is_{self.name}{EDITIONS.get(self.name, '')}": 1}
-        self.record = record_from(sizes | goal | {"domain": values} | own | rules)
+        kind = {f"is_{self.name}{EDITIONS.get(self.name, '')}": 1}
+        self.record = record_from(sizes | goal | {"domain": values} | kind | rules)
 
 
 @inline
@@ -106,9 +106,9 @@ def draw_locks(key, first, count, locks, key_of, opens):
         lockable = with_bit(lockable, lowest_draw(key, first, lockable, count))
     fill(key_of, NONE)
     fill(opens, NONE)
-    for one in range(count):
-        if has_bit(lockable, one):
-            key_of[one], opens[number] = number, one
+    for lock in range(count):
+        if has_bit(lockable, lock):
+            key_of[lock], opens[number] = number, lock
             number += 1
     return lockable
 

@@ -1,10 +1,22 @@
 """GraphNavWorld: a graph with locked edges and drifting keys.
 
 Description: walk from the start to the target along open edges, or locked ones whose key is held.
-Fields: the agent's node, each key's location (`nodes` = held), each edge's state; all spatial.
-Actions: `move(node)`, `collect(key)`.
-Observations: own node, keys here, what is held, edges here (with states where sight is local).
-Mutation: lockable edges flip; loose keys land on a uniformly drawn node.
+
+| field | type | value |
+|---|---|---|
+| `node` | spatial | where the agent is |
+| `location(k)` | spatial | the node at which key k lies, or that it is held |
+| `state(e)` | spatial | whether edge e is locked |
+
+| action | valid if | effect |
+|---|---|---|
+| `move(v)` | an edge joins the own node and v, and is open or its key is held | the agent is at v |
+| `collect(k)` | key k lies at the own node | k is held |
+
+Observation: the own node, the keys that lie there, now and then without the last, and those that are held;
+the states of its edges. As released its neighbours, now and then without the last, and no states.
+
+Mutation: a key that nobody holds lands on a uniformly drawn node; an edge that has a key opens or locks.
 """
 
 import numpy as np
@@ -12,17 +24,12 @@ import numpy as np
 from envprobe_core.engine.noise import ONE, choice, draw, happens, numbered, u64
 from envprobe_core.engine.numba_support import helper, inline
 from envprobe_core.engine.records import (
-    BY_NAME,
-    NO_ACTION,
     NONE,
+    TEXT,
     UNKNOWN,
-    WAIT,
     Int,
     Word,
-    add,
     dtype_of,
-    earliest,
-    failed,
     fill,
     has_bit,
     last_by_name,
@@ -33,14 +40,13 @@ from envprobe_core.engine.records import (
 )
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds.base import SPATIAL, World, draw_locks, ratio
+from envprobe_core.worlds.base import SPATIAL, World, draw_locks
 
 NAME, TITLE, CODE = "graphnav", "GraphNavWorld", 3
 NODES, EXTRA_EDGES, LOCKED_EDGES = (6, 12, 20), (4, 2, 1), (1, 3, 6)  # extra: nodes divided by this
 RATES = {"mean": (0.02, 0.10, 0.30), "released": (0.0, 0.10, 0.22)}
 MOST_NODES, MOST_KEYS, MOST_EDGES, MOST_PAIRS = 20, 5, 39, 190
 NOWHERE = MOST_NODES  # a node that is never reached
-NEVER = -1
 HIGHEST = u64(0xFFFFFFFFFFFFFFFF)  # word
 
 SCRATCH = dtype_of(
@@ -61,8 +67,6 @@ how many neighbours it has, which, ascending, and the edge that leads to each.
 """
 STATE = dtype_of(("place", Int), ("location", Int, MOST_KEYS), ("locked", Int, MOST_EDGES))
 """Own node, where each key lies, which edges are locked."""
-MIND = dtype_of(("last_seen", Int, MOST_NODES), ("met", np.int64))
-"""When each node was last seen, and the set of edges that are known."""
 
 
 def describe(regime: Regime, protocol: Protocol) -> World:
@@ -106,14 +110,6 @@ def search(task, passable, origin, goal):
 
 
 @inline
-def first_step(task, origin, goal):
-    """The node after the origin on the way that the search has found."""
-    while task.scratch.came_from[goal] != origin:
-        goal = task.scratch.came_from[goal]
-    return goal
-
-
-@inline
 def all_edges(world):
     """The set of all edges."""
     return (1 << world.edges) - 1
@@ -137,15 +133,12 @@ def concerned(world, task, place, action):
     return NONE if edge == NONE else 1 + world.keys + edge
 
 
-# the world
-
-
 @inline
 def create(world, task, state, key):
     """Draw a path, extra edges and locks, so that each key can be reached before its edge."""
     nodes, first_edge = world.nodes, world.nodes + world.nodes * (world.nodes - 1) // 2
     fill(task.scratch.joined, 0)
-    if world.sampled:
+    if world.instances != TEXT:
         sample_pairs(world, task, key)
     else:
         draw_pairs(world, task, key)
@@ -155,7 +148,7 @@ def create(world, task, state, key):
     first_spot = first_turn + world.edges + world.locks
     for item in range(world.keys):
         state.location[item] = choice(numbered(key, first_spot + item), nodes)
-    if not world.sampled:
+    if world.instances == TEXT:
         place_keys(world, task, state, key, first_turn, lockable)
     state.place = task.start
     for edge in range(world.edges):
@@ -349,18 +342,18 @@ def show(world, task, state, action, word, observation):
     for key in range(world.keys):
         if state.location[key] == node:
             see(observation, 1 + key, node)
-    if world.local and observation.count > 1 and happens(word, world.drop):
+    if world.sight == TEXT and observation.count > 1 and happens(word, world.drop):
         overlook(observation)
     for key in range(world.keys):
         if state.location[key] == world.nodes:
             see(observation, 1 + key, world.nodes)
     for number in range(task.neighbours[node]):
         edge = task.edge[node, number]
-        if world.local:
+        if world.sight == TEXT:
             see(observation, 1 + world.keys + edge, state.locked[edge])
         else:
             others = with_bit(others, task.neighbour[node, number])
-    if not world.local and happens(word, world.drop):
+    if world.sight != TEXT and happens(word, world.drop):
         observation.hidden = last_by_name(others)
 
 
@@ -382,138 +375,3 @@ def uses(world, task, place, action, used):
     field = concerned(world, task, place, action)
     if field != NONE:
         used[field] = 1
-
-
-# the agent's mind
-
-
-@inline
-def meet(world, task, mind):
-    """Begin with no node seen; the edges are known or will be met on the way."""
-    fill(mind.last_seen, NEVER)
-    mind.met = all_edges(world) if world.knows_graph else 0
-
-
-@inline
-def remember(world, task, mind, observation, t):
-    """Note the node it is at and the edges there."""
-    mind.last_seen[observation.place] = t
-    for number in range(task.neighbours[observation.place]):
-        if task.neighbour[observation.place, number] != observation.hidden:
-            mind.met = with_bit(mind.met, task.edge[observation.place, number])
-
-
-@inline
-def conclude(world, task, observation, news):
-    """A key is not where it was sought; where states are not seen a move tells that of its edge."""
-    action, valid = observation.action, observation.valid
-    field = concerned(world, task, observation.came_from, action)
-    if action >= world.nodes:
-        if not valid and observation.value[field] == UNKNOWN:
-            add(news, field, UNKNOWN)
-    elif field != NONE and not world.local:
-        add(news, field, 1 - valid)
-
-
-@inline
-def plan(world, task, table, mind, place):
-    """Go to the target, or for a key that can be reached, or where it has not been for longest."""
-    value, node = table.value, max(table.value[0], 0)
-    if node == task.target:
-        return WAIT
-    passable = 0  # the edges not believed locked, or whose key is believed held
-    for edge in range(world.edges - 1, -1, -1):
-        passable = 2 * passable + (value[1 + world.keys + edge] != 1)  # as a set: each edge moves up by one
-    for key in range(world.locks):
-        passable |= (value[1 + key] == world.nodes) << task.edge_of_key[key]
-    reached = search(task, mind.met & passable, node, task.target)
-    if has_bit(reached, task.target):
-        return first_step(task, node, task.target)
-    for key in range(world.keys):
-        lies = value[1 + key]
-        if lies == node:
-            return world.nodes + key
-        if lies != UNKNOWN and has_bit(reached, lies):
-            return first_step(task, node, lies)
-    goal = earliest(without_bit(reached, node), mind.last_seen)
-    if goal != NONE:
-        return first_step(task, node, goal)
-    for number in range(task.neighbours[node]):  # shut in: over the first edge that is known, open or not
-        if has_bit(mind.met, task.edge[node, number]):
-            return task.neighbour[node, number]
-    return WAIT
-
-
-@inline
-def wander(world, task, observation, recent, again, lost, word):
-    """Choose as the scribe does: the target, a key in view, the last action, a stray, or onwards."""
-    node, hidden, highest, untried, count = observation.place, observation.hidden, NONE, NONE, 0
-    for number in range(task.neighbours[node]):
-        other = task.neighbour[node, number]
-        if other != hidden:
-            count += 1
-            highest = other
-            if not failed(recent, other):
-                untried = other
-    at_hand = edge_between(task, node, task.target) != NONE and hidden != task.target
-    if at_hand and not failed(recent, task.target):
-        return task.target
-    for key in range(world.keys):
-        if observation.value[1 + key] == node:
-            return world.nodes + key
-    if again != NO_ACTION:
-        return again
-    if lost and count > 0:
-        left = choice(word, count)
-        for number in range(task.neighbours[node]):
-            left -= task.neighbour[node, number] != hidden
-            if left < 0:
-                return task.neighbour[node, number]
-    return untried if untried != NONE else max(highest, 0)
-
-
-@inline
-def stand_in(world, task, observation, word):
-    """Move to the neighbour in view that comes first by name, as the public harness does."""
-    node = observation.place
-    for other in BY_NAME:
-        if other != observation.hidden and edge_between(task, node, other) != NONE:
-            return np.int64(other)
-    for key in range(world.keys):
-        if observation.value[1 + key] == node:
-            return world.nodes + key
-    return 1
-
-
-# the public code's estimators
-
-
-@inline
-def informs(world, task, value, gold, field, named, placed, scoring):
-    """Whether the public code calls the probe of a field useful: a neighbourhood always is."""
-    return named or value[field] != gold[field]
-
-
-@inline
-def mismatched(world, task, value, gold, action, named):
-    """Whether the public oracle finds something wrong with what is reported, by name or anywhere."""
-    for field in range(1, 1 + world.keys + task.edges):
-        known = field > world.keys or (not named and value[field] != UNKNOWN)
-        if known and value[field] != gold[field]:
-            return True
-    return False
-
-
-@inline
-def overlap(world, belief, gold, first, stayed, scoring):
-    """The weighted overlap: .25 position, .20 inventory, .30 edges, .25 keys."""
-    position, edges, right, keys, both, either = belief[0] == gold[0], 0, 0, 0, 0, 0
-    for field in range(1 + world.keys, world.fields):
-        edges += gold[field] != UNKNOWN
-        right += (gold[field] != UNKNOWN) & (belief[field] == gold[field])
-    for field in range(1, 1 + world.keys):
-        keys += (belief[field] == gold[field]) & ~(scoring.bare & (gold[field] == world.nodes))
-        both += (belief[field] == world.nodes) & (gold[field] == world.nodes)
-        either += (belief[field] == world.nodes) | (gold[field] == world.nodes)
-    inventory = 0.20 * ratio(both, either)
-    return ((0.25 * position + inventory) + 0.30 * (right / edges)) + 0.25 * (keys / world.keys)

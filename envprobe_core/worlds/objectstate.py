@@ -1,44 +1,40 @@
 """ObjectStateWorld: rooms in a row, locked doors with keys, objects that drift.
 
 Description: fetch the goal object, the first of the goals, through doors that may be locked.
-Fields: each object's location (spatial), each door's lock (spatial), each object held or not (procedural).
-Actions: `move(room)`, `pick(object)`, `unlock(door)`, `place(object)`.
-Observations: own room, what lies in it, its doors (with locks where sight is local), what is held.
-Mutation: loose objects land in a uniformly drawn room; lockable doors flip (released: only loose keys drift).
+
+| field | type | value |
+|---|---|---|
+| `location(o)` | spatial | the room in which object o lies, or that it is held |
+| `lock(d)` | spatial | whether door d, between rooms d and d + 1, is locked |
+| `held(o)` | procedural | whether object o is held |
+
+| action | valid if | effect |
+|---|---|---|
+| `move(r)` | room r is next door, and the door between is open | the agent is in room r |
+| `pick(o)` | object o lies in the own room | o is held |
+| `unlock(d)` | the own room has door d, which is locked, and its key is held | d is open |
+| `place(o)` | object o is held | o lies in the own room |
+
+Observation: the own room, what lies in it, now and then without the last, and what is held; the locks of its
+doors, but not as released.
+
+Mutation: an object that nobody holds lands in a uniformly drawn room; a door that has a key opens or locks.
+As released keys alone drift.
 """
 
 import numpy as np
 
 from envprobe_core.engine.noise import choice, draw, happens, numbered
 from envprobe_core.engine.numba_support import inline
-from envprobe_core.engine.records import (
-    NO_ACTION,
-    NONE,
-    UNKNOWN,
-    WAIT,
-    Int,
-    add,
-    bits_from,
-    dtype_of,
-    earliest,
-    failed,
-    fill,
-    has_bit,
-    overlook,
-    see,
-    tried_recently,
-    without_bit,
-)
+from envprobe_core.engine.records import NONE, TEXT, Int, dtype_of, fill, has_bit, overlook, see, without_bit
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds.base import PROCEDURAL, SPATIAL, World, draw_locks, ratio
+from envprobe_core.worlds.base import PROCEDURAL, SPATIAL, World, draw_locks
 
 NAME, TITLE, CODE = "objectstate", "ObjectStateWorld", 2
 ROOMS, LOCKED_DOORS = (5, 10, 20), (1, 3, 6)  # by complexity, by density
 RATES = {"mean": (0.02, 0.10, 0.30), "released": (0.0, 0.15, 0.35)}  # released: of keys alone
 MOST_DOORS, MOST_KEYS, MOST_OBJECTS = ROOMS[-1] - 1, 6, 14
-REDIRECTIONS = 2  # from the goal object to a key, and from that key to another
-NEVER = -1
 
 
 TASK = dtype_of(
@@ -48,8 +44,6 @@ TASK = dtype_of(
 """Which key opens which door (NONE: it has no lock, or it opens nothing); for viewers, where all starts."""
 STATE = dtype_of(("place", Int), ("location", Int, MOST_OBJECTS), ("locked", np.int64))
 """Own room, the room of every object (`rooms` = held), and which doors are locked, as a set."""
-MIND = dtype_of(("last_seen", Int, ROOMS[-1]))
-"""When each room was last seen."""
 
 
 def describe(regime: Regime, protocol: Protocol) -> World:
@@ -93,18 +87,15 @@ def describe(regime: Regime, protocol: Protocol) -> World:
     return World((NAME, TITLE, CODE), regime, protocol, RATES, fields, actions, (goal, held + goal), rules)
 
 
-# the world
-
-
 @inline
 def create(world, task, state, key):
     """Draw locks and places so that each key lies where it can be reached before its door; all are locked."""
     first_turn = 1 + world.doors
     first_place = first_turn + 2 * world.locks
-    task.start_room = 0 if world.sampled else choice(numbered(key, 0), world.rooms)
+    task.start_room = 0 if world.instances != TEXT else choice(numbered(key, 0), world.rooms)
     for item in range(world.objects):
         task.object_room[item] = choice(numbered(key, first_place + item), world.rooms)
-    if not world.sampled:
+    if world.instances == TEXT:
         other = choice(numbered(key, first_place + world.goal), world.rooms - 1)
         task.object_room[world.goal] = other + (other >= task.start_room)
 
@@ -178,7 +169,7 @@ def act(world, task, state, action):
         state.place = action
         return True
     key, beside = task.key_of_door[door], state.place - 1 <= door <= state.place
-    if world.sampled and beside and not has_bit(state.locked, door):
+    if world.instances != TEXT and beside and not has_bit(state.locked, door):
         return True
     if not beside or not has_bit(state.locked, door) or key == NONE or state.location[key] != world.rooms:
         return False
@@ -221,7 +212,7 @@ def show(world, task, state, action, word, observation):
         if is_held:
             see(observation, item, world.rooms)
         see(observation, world.held + item, is_held)
-    if world.local:
+    if world.sight == TEXT:
         for door in range(max(state.place - 1, 0), min(state.place + 1, world.doors)):
             see(observation, world.objects + door, has_bit(state.locked, door))
 
@@ -253,169 +244,3 @@ def uses(world, task, place, action, used):
         used[world.held + action - world.place] = 1
     elif action >= world.pick:
         used[action - world.pick] = used[world.held + action - world.pick] = 1
-
-
-# the agent's mind
-
-
-@inline
-def meet(world, task, mind):
-    """Begin with no room seen."""
-    fill(mind.last_seen, NEVER)
-
-
-@inline
-def remember(world, task, mind, observation, t):
-    """Note the room it is in."""
-    mind.last_seen[observation.place] = t
-
-
-@inline
-def conclude(world, task, observation, news):
-    """An object is not where it was sought; where locks are not seen, an action tells that of its door."""
-    action, valid, room = observation.action, observation.valid, observation.came_from
-    if world.pick <= action < world.unlock:
-        if not valid and observation.value[action - world.pick] == UNKNOWN:
-            add(news, action - world.pick, UNKNOWN)
-        return
-    door = door_of(world, room, action)
-    if door == NONE or world.local:
-        return
-    if action < world.pick:
-        add(news, world.objects + door, 1 - valid)
-        return
-    key, beside = task.key_of_door[door], room - 1 <= door <= room
-    if valid or (beside and key != NONE and observation.value[world.held + key] == 1):
-        add(news, world.objects + door, 0)
-
-
-@inline
-def plan(world, task, table, mind, place):
-    """Head for the goal object, for the key of a door on the way, or for the room seen longest ago."""
-    value = table.value
-    if value[world.held + world.goal] == 1:
-        return WAIT
-    locked = shut = bits_from(value, world.objects, world.doors)
-    for key in range(world.locks):
-        if value[world.held + key] == 1:
-            shut = without_bit(shut, task.door_of_key[key])
-    lowest, highest = open_stretch(world, shut, place)
-    sought = choose_object(world, task, value, lowest, highest)
-    target = value[sought]
-    if target == place:
-        return world.pick + sought
-    if not lowest <= target <= highest:
-        target = place + 1 if place < world.doors else place - 1  # shut in, it tries a neighbour
-        if lowest < highest:
-            stretch = ((2 << (highest - lowest)) - 1) << lowest
-            target = earliest(without_bit(stretch, place), mind.last_seen)
-    ahead = place + 1 if target > place else place - 1
-    door = min(place, ahead)
-    return world.unlock + door if has_bit(locked & ~shut, door) else ahead
-
-
-@inline
-def choose_object(world, task, value, lowest, highest):
-    """What to fetch first: the goal object, or the key of the door in the way."""
-    sought = world.goal
-    for _ in range(REDIRECTIONS):
-        target, door = value[sought], NONE
-        if 0 <= target < lowest:
-            door = lowest - 1
-        elif highest < target < world.rooms:
-            door = highest
-        if door != NONE and task.key_of_door[door] != NONE:
-            sought = task.key_of_door[door]
-    return sought
-
-
-@inline
-def wander(world, task, observation, recent, again, lost, word):
-    """Choose as the scribe does: the goal or a key in view, the last action, a stray, on to the right."""
-    value, place = observation.value, observation.place
-    if value[world.goal] == place:
-        return world.pick + world.goal
-    for key in range(world.keys):
-        if value[key] == place:
-            return world.pick + key
-    if again != NO_ACTION:
-        return again
-    if lost:
-        return choice(word, world.rooms)
-    if place < world.doors and not failed(recent, place + 1):
-        return place + 1
-    if place < world.doors and not tried_recently(recent, world.unlock + place):
-        return world.unlock + place
-    return place - 1 if place > 0 else place + 1
-
-
-@inline
-def stand_in(world, task, observation, word):
-    """Pick up something in view, or else move on to the right, as the public harness does."""
-    place, count = observation.place, 0
-    for item in range(world.objects):
-        count += observation.value[item] == place
-    left = choice(word, max(count, 1))  # there the first by name, which is any
-    for item in range(world.objects):
-        left -= observation.value[item] == place
-        if left < 0:
-            return world.pick + item
-    return place + 1 if place < world.doors else place  # there is no further room: not valid
-
-
-# the public code's estimators
-
-
-@inline
-def informs(world, task, value, gold, field, named, placed, scoring):
-    """Whether the public code calls the probe of a field useful: the own room never is."""
-    if placed:
-        return False
-    if field < world.held:
-        return value[field] != gold[field]
-    return held_differ(world, value, gold)
-
-
-@inline
-def held_differ(world, value, gold):
-    """Whether the objects believed held are not those that are."""
-    differ = False
-    for field in range(world.held, world.fields):
-        differ |= (value[field] == 1) != (gold[field] == 1)
-    return differ
-
-
-@inline
-def mismatched(world, task, value, gold, action, named):
-    """Whether the public oracle finds something wrong with what is reported, by name or anywhere."""
-    wrong = held_differ(world, value, gold)
-    for field in range(world.held):
-        wrong |= value[field] != gold[field]
-    return wrong
-
-
-@inline
-def overlap(world, belief, gold, first, stayed, scoring):
-    """The weighted overlap: .2 position, .15 inventory, .3 objects, .2 doors, .15 subgoals.
-
-    A subgoal is a key held or a door unlocked that was locked at `first`; a scribe names none.
-    """
-    right_objects = right_doors = right_held = any_held = right_done = any_done = 0
-    for item in range(world.objects):
-        holds, is_held = belief[world.held + item] == 1, gold[world.held + item] == 1
-        right_objects += (belief[item] == gold[item]) & ~(scoring.bare & is_held)
-        right_held += holds & is_held
-        any_held += holds | is_held
-        if item < world.keys:
-            right_done += holds & is_held & ~scoring.bare
-            any_done += (holds & ~scoring.bare) | is_held
-    for field in range(world.objects, world.held):
-        right_doors += belief[field] == gold[field]
-        believed = (belief[field] == 0) & (first[field] == 1) & ~scoring.bare
-        unlocked = (gold[field] == 0) & (first[field] == 1)
-        right_done += believed & unlocked
-        any_done += believed | unlocked
-    subgoals = ratio(right_done, any_done)
-    position_and_inventory = 0.2 * stayed + 0.15 * ratio(right_held, any_held)
-    objects, doors = right_objects / world.objects, right_doors / world.doors
-    return ((position_and_inventory + 0.3 * objects) + 0.2 * doors) + 0.15 * subgoals

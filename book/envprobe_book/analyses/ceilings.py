@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from envprobe_book.plans import instances
-from envprobe_core.agents import SLIP, quits
 from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.agents.simulated import SLIP, quits
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import EpisodeBatch
 from envprobe_core.engine.noise import IMPULSE, choice, draw, happens

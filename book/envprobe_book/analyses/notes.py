@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from envprobe_core import experiment
-from envprobe_core.agents import UNKNOWN_STALENESS
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
+from envprobe_core.agents.simulated import UNKNOWN_STALENESS
 from envprobe_core.conditions import (
     Condition,
     Names,

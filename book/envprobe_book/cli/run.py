@@ -42,20 +42,6 @@ ABOUT_PROTOCOLS = {
     "observed": "the text, but the first belief holds only what the first observation shows",
     "released": "the paper's public code (commit 3266b54)",
 }
-ABOUT_RULES = {
-    "NEVER": "Never probe",
-    "RANDOM": "Probe a uniformly drawn field with probability B/H",
-    "PERIODIC": "Probe at steps K - 1, 2K - 1, ... with K = floor(H/B): fields in turn, or the stalest as in "
-    "the public code",
-    "SELF_UNCERTAINTY": "Probe the field of lowest reported confidence, if that is low enough",
-    "SCORE": "Probe the first highest-scored field if its score reaches the threshold (Algorithm 1)",
-    "JUDGE": "Let an embedded judge override Simple: veto d = 0, force a doubted direct blocker (ours)",
-    "ORACLE": "Probe the first mismatched field",
-    "ORACLE_TW": "Probe the mismatched field of greatest weight w (Section 4.2, Oracle-TW)",
-    "REPLAY": "Probe what the schedule says, when it says so",
-    "VOI": "Probe where an answer is expected to gain more than the step is worth (ours)",
-    "LATE": "Keep all probes for the last B steps (ours)",
-}
 LISTS = ("worlds", "policies", "protocols", "regimes", "profiles", "sections")
 
 
@@ -326,7 +312,7 @@ def _listed(kind: str) -> Iterable[Iterable[str]]:
 
     from envprobe_book.reproduce.sections import find_sections
     from envprobe_core.agents.profiles import PROFILES, TYPICAL
-    from envprobe_core.policies import POLICIES, THRESHOLD, rules
+    from envprobe_core.policies import KINDS, POLICIES, THRESHOLD
     from envprobe_core.protocols import PAPER, PROTOCOLS, SWITCHES, switch_values
     from envprobe_core.regimes import REGIMES
     from envprobe_core.worlds import MODULES, make_world
@@ -340,7 +326,6 @@ def _listed(kind: str) -> Iterable[Iterable[str]]:
             about = next((line for line in lines if line.startswith("Description: ")), "-")
             yield name, module.TITLE, *sizes, about.removeprefix("Description: ")
     elif kind == "policies":
-        doing = {getattr(rules, name): text for name, text in ABOUT_RULES.items()}
         yield "name", "title", "score", "threshold", "what it does"
         for name, policy in POLICIES.items():
             terms = "+".join(policy.terms or ()) or "-"
@@ -348,7 +333,7 @@ def _listed(kind: str) -> Iterable[Iterable[str]]:
             more += "; sees gold" if policy.sees_gold else ""
             more += "" if policy.answered else "; the answer is withheld"
             threshold = str(THRESHOLD) if policy.has_threshold else "-"
-            yield name, policy.title, terms, threshold, doing[policy.rule.kind] + more
+            yield name, policy.title, terms, threshold, KINDS[policy.rule.kind] + more
     elif kind == "protocols":  # the first value of a switch is the text's
         yield "switch", *PROTOCOLS, "accepted"
         yield "", *(ABOUT_PROTOCOLS.get(name, "") for name in PROTOCOLS), ""

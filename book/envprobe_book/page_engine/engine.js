@@ -166,7 +166,7 @@
       }
 
       // What happened: of each name {values: a typed array, shape: [row, time] or [row, time, field]}, t = 0..H.
-      // Behind an episode's end it is empty: 0, WAIT, NONE, NaN (as of `running.Trajectory`).
+      // Behind an episode's end it is empty: 0, WAIT, NONE, NaN (as of `batch.Trajectory`).
       // Given a list of names, these alone.
       logsOf(at, columns, names) {
         const { entry, byField, reads } = this.described;
@@ -569,7 +569,7 @@
       if (policy.threshold === null) refuse(`The policy ${name} has no threshold.`);
       if (!Number.isFinite(threshold)) refuse(`The threshold ${shown(threshold)} is not a finite number.`);
       const scaled = protocol.threshold === common.protocols.paper.threshold ? "paper" : "released";
-      numbers.threshold = (threshold * policy.quarters[scaled]) / 4;
+      numbers["policy.threshold"] = (threshold * policy.quarters[scaled]) / 4;
     }
     if (condition.mutation_rate !== undefined && condition.mutation_rate !== null) {
       const rate = condition.mutation_rate, fits = typeof rate === "number" && rate >= 0 && rate <= 1;
@@ -587,23 +587,24 @@
   const WRITE = {
     i8: (view, at, value) => view.setBigInt64(at, BigInt(value), true),
     f8: (view, at, value) => view.setFloat64(at, value, true),
+    index: (view, at, value) => view.setBigInt64(at, BigInt(value), true),
     level32: (view, at, value) => view.setBigUint64(at, BigInt(Math.floor(value * 2 ** 32 + 0.5)), true),
     level16: (view, at, value) => view.setBigInt64(at, BigInt(Math.floor(value * 2 ** 16 + 0.5)), true),
   };
 
-  // The engine's record of what was read: the base, with the bytes that each knob changes.
+  // The place of a value among those that a knob has.
+  function placeOf(knob, value) {
+    const place = common.knobs[knob].indexOf(value);
+    return place < 0 ? refuse(`${knob} accepts ${common.knobs[knob].join(", ")}, not ${shown(value)}.`) : place;
+  }
+
+  // The engine's record of what was read: the base, with the bytes of groups of knobs, and each knob's own number.
   function settingOf(world, { values, numbers }, scoresAll) {
     const { knobs } = worlds[world];
     const bytes = knobs.base.slice();
-    const all = { ...values, scores_all: scoresAll };
+    const all = { ...values, ...numbers, scores_all: scoresAll };
     for (const { by, spans, rows, of } of knobs.groups) {
-      let combination = 0;
-      for (const knob of by) {
-        const choices = common.knobs[knob];
-        const place = choices.indexOf(all[knob]);
-        if (place < 0) refuse(`${knob} accepts ${choices.join(", ")}, not ${shown(all[knob])}.`);
-        combination = combination * choices.length + place;
-      }
+      const combination = by.reduce((sum, knob) => sum * common.knobs[knob].length + placeOf(knob, all[knob]), 0);
       const row = rows[of[combination]];
       let from = 0;
       for (const [at, count] of spans) {
@@ -612,10 +613,8 @@
       }
     }
     const view = new DataView(bytes.buffer);
-    for (const [knob, value] of Object.entries(numbers)) {
-      for (const [at, kind, { unless } = {}] of knobs.numbers[knob]) {
-        if (unless === undefined || bytes[unless] === 0) WRITE[kind](view, at, value);
-      }
+    for (const [knob, [at, how]] of Object.entries(knobs.numbers)) {
+      if (all[knob] !== undefined) WRITE[how](view, at, how === "index" ? placeOf(knob, all[knob]) : all[knob]);
     }
     return bytes;
   }
@@ -752,7 +751,6 @@
   class Episodes {
     constructor(machine, task, seeds) {
       this.machine = machine;
-      this.parts = {}; // of the record, by path, as they are asked for
       this.rows = seeds.length;
       let schedules = null;
       if (task.replays) {
@@ -785,24 +783,13 @@
 
     // A number or an array of an episode as it stands, by its path: "sight.c", "over", "table.value".
     of(row, path) {
-      const { place, type, count } = (this.parts[path] ??= this.partAt(path));
-      const { array, read, size } = KINDS[type], start = this.at.episodes + row * this.machine.described.episode.size + place;
-      const view = this.view();
-      if (count === null) return read(view, start);
-      const values = new array(count);
-      for (let i = 0; i < count; i++) values[i] = read(view, start + i * size);
+      const { size, parts } = this.machine.described.episode;
+      const { at, type, shape } = parts[path] ?? refuse(`An episode has no number ${shown(path)}.`);
+      const { array, read, size: width } = KINDS[type], start = this.at.episodes + row * size + at, view = this.view();
+      if (!shape) return read(view, start);
+      const values = new array(shape.reduce((product, count) => product * count, 1));
+      for (let i = 0; i < values.length; i++) values[i] = read(view, start + i * width);
       return values;
-    }
-
-    // Where a part of an episode's record stands, by its path, and what it holds.
-    partAt(path) {
-      let place = 0, found = /** @type {any} */ ({ parts: this.machine.described.episode.parts });
-      for (const part of path.split(".")) {
-        found = choose("part", part, found.parts ?? {});
-        place += found.at;
-      }
-      if (found.parts) refuse(`${path} is no number.`);
-      return { place, type: found.type, count: found.shape ? found.shape.reduce((product, one) => product * one, 1) : null };
     }
 
     begin() {

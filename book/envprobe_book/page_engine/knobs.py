@@ -1,188 +1,157 @@
-"""What each knob does to the engine's record: data, by which a page makes the record of any condition.
+"""What a page needs to make the engine's record of any condition: data that Python writes for `engine.js`.
 
-A number of the record that one knob decides has that knob's name; `READS` says which knobs decide the others.
-Every combination of a number's knobs is made once by Python, and its bytes are kept, so no rule of
-`kernel_params` is written again; `tests/test_page_engine.py` compares random conditions.
+A number of the record that one knob decides stands at one place, and the page writes it there (`NUMBERS`).
+What several knobs decide together, as the sizes of a world, is made once at every combination (`READS`), and
+its bytes are kept: no rule of `kernel_params` is written again. `tests/test_page_engine.py` compares
+random conditions.
 """
 
 import base64
 from dataclasses import replace
 from itertools import compress, product
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from envprobe_book.page_engine.settings import HABITS, LEVELS, WEIGHTS, params_for
-from envprobe_core.agents.profiles import PROFILES
+from envprobe_core.agents.profiles import PROFILES, WRITES
 from envprobe_core.conditions import LARGEST_SEED, Condition, titles
 from envprobe_core.constant import VALUES
 from envprobe_core.engine import batch, records
 from envprobe_core.policies import POLICIES, THRESHOLD
 from envprobe_core.protocols import PROTOCOLS, SWITCHES, parse_protocol, switch_values, turned
 from envprobe_core.regimes import REGIMES
-from envprobe_core.worlds import WORLDS
+from envprobe_core.worlds import WORLDS, base
 from envprobe_core.zero import REFERENCE
 
 Values = dict[str, Any]
-SWITCHED = tuple(name for name, default in HABITS.items() if isinstance(default, bool | str))
-NUMBERED = tuple(name for name in HABITS if name not in SWITCHED)
 OWN = "the policy's own"  # where a condition says nothing
+PERCENTS = tuple(name for name, habit in HABITS.items() if type(habit) is int)
+RATES = tuple(name for name, habit in HABITS.items() if type(habit) is float)
 
 KNOBS: dict[str, list[Any]] = (
     {level: [0, 1, 2] for level in LEVELS}
     | {switch: list(switch_values(switch)) for switch in SWITCHES}
-    | {"policy": list(POLICIES), "selector": [OWN, *POLICIES], "answered": [OWN, False, True]}
-    | {"given": [OWN, False, True]}
-    | {name: ["number", "true"] if name == "writes" else [False, True] for name in SWITCHED}
+    | {"policy": list(POLICIES), "selector": [OWN, *POLICIES]}
+    | {"answered": [OWN, False, True], "given": [OWN, False, True], "writes": list(WRITES)}
+    | {name: [False, True] for name, habit in HABITS.items() if type(habit) is bool}
     | {"scores_all": [False, True]}
 )
 """What has few values, each with all of them."""
 
 READS: dict[str, tuple[str, ...]] = {
-    "world": (*LEVELS, "rates", "instances", "sight", "structure"),
-    "protocol.distracts": ("noise",),
+    "world": (*LEVELS, "rates"),
     "policy.gate": ("policy",),
     "policy.selector": ("policy", "selector"),
-    "policy.has_selector": ("policy", "selector"),
-    "policy.remembers": ("policy", "selector"),
     "policy.answered": ("policy", "answered"),
+    "policy.given": ("policy", "given"),
     "policy.arm": ("policy", "own_noise"),
-    "policy.told_rate": ("policy", "given", "mutation", "rates"),
-    "scoring.values_match": ("encoding", "writes"),
-    "scoring.keeps_open": ("keeps_open", "copies_gold"),
-    "scoring.bare": ("scribe", "copies_gold"),
 }
-"""The knobs that decide the numbers of a part, where it is not one knob of the number's own name."""
+"""The parts of the record that several knobs, or a name, decide."""
+
+NUMBERS: dict[str, tuple[str, str]] = (
+    {"horizon": ("protocol.horizon", "i8"), "scores_all": ("protocol.scores_all", "index")}
+    | {"budget": ("policy.budget", "i8"), "policy.threshold": ("policy.threshold", "f8")}
+    | {"mutation_rate": ("world.mutation", "level32")}
+    | {f"weights.{name}": (f"policy.gate.{name}", "f8") for name in WEIGHTS}
+    | {
+        switch: (
+            f"{'world' if switch in base.SWITCHES else 'protocol'}.{switch}",
+            "i8" if all(map(str.isdigit, switch_values(switch))) else "index",
+        )
+        for switch in SWITCHES
+    }
+    | {name: (f"habits.{name}", "i8" if name in PERCENTS else "index") for name in HABITS}
+    | {name: (f"habits.{name}", "level16" if name in batch.BY_QUARTERS else "level32") for name in RATES}
+    | {name: (f"habits.{name}", "f8") for name in batch.STRENGTHS}
+)
+"""Of each knob the number that it alone decides, and how it is written: as a whole number, a float, the
+place of its value, or what a probability's draws are compared with. It is written over `READS`."""
 
 
-def layout(dtype: np.dtype) -> dict[str, Any]:
-    """A record's description: where each number lies, of what kind, in which shape.
+def layout(dtype: np.dtype, at: int = 0, path: str = "") -> dict[str, dict[str, Any]]:
+    """Where each number or array of a record lies, by its path; its type, and of an array its shape.
 
     >>> layout(records.RECENT)["valid"]
     {'at': 20, 'type': 'i4', 'shape': [5]}
     """
-    described = {}
-    for name in dtype.names or ():
-        kind, at = dtype.fields[name][:2]
-        base, shape = kind.subdtype or (kind, ())
-        if base.names:
-            described[name] = {"at": at, "size": base.itemsize, "parts": layout(base)}
-        else:
-            described[name] = {"at": at, "type": base.str[1:]} | ({"shape": list(shape)} if shape else {})
-    return described
-
-
-def leaves(dtype: np.dtype, at: int = 0, path: str = "") -> dict[str, tuple[int, int]]:
-    """Where each number or array of a record lies, by its path: first byte and how many."""
-    found: dict[str, tuple[int, int]] = {}
+    described: dict[str, dict[str, Any]] = {}
     for name in dtype.names or ():
         kind, begin = dtype.fields[name][:2]
-        inner = f"{path}{name}"
-        if kind.names:
-            found |= leaves(kind, at + begin, f"{inner}.")
+        one, shape = kind.subdtype or (kind, ())
+        if one.names:
+            described |= layout(one, at + begin, f"{path}{name}.")
         else:
-            found[inner] = (at + begin, kind.itemsize)
-    return found
+            number = {"at": at + begin, "type": one.str[1:]}
+            described[f"{path}{name}"] = number | ({"shape": list(shape)} if shape else {})
+    return described
 
 
 def bytes_at(world: str, values: Values) -> bytes:
     """The record of a world in which some knobs have values; the others have their first."""
     held = {name: choices[0] for name, choices in KNOBS.items()} | values
     protocol = turned(PROTOCOLS["paper"], **{switch: held[switch] for switch in SWITCHES})
-    own = {name: None if held[name] == OWN else held[name] for name in ("selector", "answered", "given")}
-    condition = own | {
+    asked = {name: None if held[name] == OWN else held[name] for name in ("selector", "answered", "given")}
+    habits = {name: held[name] for name in HABITS if name in KNOBS}
+    condition = asked | {
         "world": world,
         "policy": held["policy"],
         "regime": {"name": "S2"} | {level: held[level] for level in LEVELS},
         "protocol": protocol.name,
-        "profile": {"name": "perfect"} | {name: held[name] for name in SWITCHED},
+        "profile": {"name": "perfect"} | habits,
     }
     return params_for(condition, scores_all=held["scores_all"]).tobytes()
 
 
-def decides(path: str) -> tuple[str, ...]:
-    """The knobs that may decide a number of the record: those of its part, else the one that has its name.
-
-    >>> decides("protocol.end"), decides("scoring.bare"), decides("world.fields") == READS["world"]
-    (('end',), ('scribe', 'copies_gold'), True)
-    """
-    part, _, name = path.rpartition(".")
-    while part and part not in READS:
-        part = part.rpartition(".")[0]
-    return READS.get(path) or READS.get(part) or tuple(knob for knob in KNOBS if knob == name)
-
-
-def groups_of(world: str, places: dict[str, tuple[int, int]]) -> list[dict[str, Any]]:
-    """The numbers that knobs decide: those of the same knobs together, with their bytes at all values.
+def groups_of(world: str, places: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parts of `READS`: numbers that the same knobs move together, with their bytes at all values.
 
     Of each group: `by`, the knobs; `spans`, [first byte, count] of each number; `rows`, the bytes of all
     spans in base64, each that occurs once; `of`, which row each combination has, the last knob's values next
     to each other.
     """
-    made: dict[tuple[str, ...], Any] = {}  # bytes, [value of each knob ..., byte]
-    together: dict[tuple[str, ...], list[tuple[tuple[int, int], Any]]] = {}
-    for path, (at, size) in places.items():
-        knobs = decides(path)
-        if knobs not in made:
-            choices = [KNOBS[name] for name in knobs]
-            each = [bytes_at(world, dict(zip(knobs, values, strict=True))) for values in product(*choices)]
-            made[knobs] = np.frombuffer(b"".join(each), np.uint8).reshape(*map(len, choices), -1)
-        own = made[knobs][..., at : at + size]
-        moves = [bool((own != own.take([0], axis)).any()) for axis in range(len(knobs))]
-        moved = own[tuple(slice(None) if one else 0 for one in moves)].reshape(-1, size)
-        together.setdefault(tuple(compress(knobs, moves)), []).append(((at, size), moved))
-    together.pop((), None)
+    together: dict[tuple[str, ...], list[tuple[list[int], Any]]] = {}
+    for part, knobs in READS.items():
+        choices = [KNOBS[name] for name in knobs]
+        each = [bytes_at(world, dict(zip(knobs, values, strict=True))) for values in product(*choices)]
+        made = np.frombuffer(b"".join(each), np.uint8).reshape(*map(len, choices), -1)
+        for path, number in places.items():
+            if path != part and not path.startswith(f"{part}."):
+                continue
+            at, size = number["at"], np.dtype(number["type"]).itemsize * prod(number.get("shape", [1]))
+            bytes_of = made[..., at : at + size]
+            moves = [bool((bytes_of != bytes_of.take([0], axis)).any()) for axis in range(len(knobs))]
+            moved = bytes_of[tuple(slice(None) if one else 0 for one in moves)].reshape(-1, size)
+            if any(moves):
+                together.setdefault(tuple(compress(knobs, moves)), []).append(([at, size], moved))
     groups = []
-    for by, found in together.items():
+    for by, numbers in together.items():
         rows: dict[bytes, int] = {}
-        table = np.concatenate([moved for _, moved in found], axis=1)
+        table = np.concatenate([moved for _, moved in numbers], axis=1)
         of = [rows.setdefault(row.tobytes(), len(rows)) for row in table]
         packed = [base64.b64encode(row).decode() for row in rows]
-        groups.append({"by": list(by), "spans": [span for span, _ in found], "rows": packed, "of": of})
+        groups.append({"by": list(by), "spans": [span for span, _ in numbers], "rows": packed, "of": of})
     return groups
-
-
-def numbers_of(dtype: np.dtype) -> dict[str, Any]:
-    """Where the numbers of each numeric knob stand: `[first byte, kind]`, written over the groups.
-
-    The kinds: `i8` and `f8` as they are; `level32` and `level16`, what a probability's draws are compared
-    with, an unsigned and a signed number of eight bytes. `unless` is a place at which a 1 forbids it.
-    """
-    at = {path: begin for path, (begin, _) in leaves(dtype).items()}
-    numbers: dict[str, Any] = {
-        "horizon": [[at["protocol.horizon"], "i8"]],
-        "budget": [[at["policy.budget"], "i8"]],
-        "threshold": [[at["policy.threshold"], "f8"]],
-        "mutation_rate": [[at["world.mutation"], "level32"]],
-    }
-    for name in WEIGHTS:
-        gate, selector = at[f"policy.gate.{name}"], at[f"policy.selector.{name}"]
-        numbers[f"weights.{name}"] = [[gate, "f8"], [selector, "f8", {"unless": at["policy.has_selector"]}]]
-    for name in NUMBERED:
-        kind = "level16" if name in batch.BY_QUARTERS else "level32"
-        kind = "f8" if name in batch.STRENGTHS else "i8" if isinstance(HABITS[name], int) else kind
-        numbers[name] = [[at[f"habits.{name}"], kind]]
-    return numbers
 
 
 def describe(world: str) -> dict[str, Any]:
     """What a page needs to know of a world beside its module: knobs, and where results lie."""
-    base = params_for({"world": world})
-    places, at = leaves(base.dtype), {path: begin for path, (begin, _) in leaves(base.dtype).items()}
+    places, episode = layout(params_for({"world": world}).dtype), batch.episode_dtype(world)
     return {
         "title": WORLDS[world],
         "base": base64.b64encode(bytes_at(world, {})).decode(),
         "groups": groups_of(world, places),
-        "numbers": numbers_of(base.dtype),
-        "reads": {name: at[path] for name, path in READ.items()},
-        "episode": {"size": batch.episode_dtype(world).itemsize, "parts": layout(batch.episode_dtype(world))},
+        "numbers": {knob: [places[path]["at"], how] for knob, (path, how) in NUMBERS.items()},
+        "reads": {name: places[path]["at"] for name, path in READ.items()},
+        "episode": {"size": episode.itemsize, "parts": layout(episode)},
     }
 
 
 READ = {
     "fields": "world.fields",
     "horizon": "protocol.horizon",
-    "by_slots": "scoring.accuracy",
+    "by_slots": "protocol.accuracy",
     "budget": "policy.budget",
 }
 """What a page reads out of a record, and where it stands."""
@@ -216,23 +185,23 @@ def common() -> dict[str, Any]:
         "policies": policies,
         "protocols": protocols,
         "profiles": profiles,
-        "ranges": {name: 100 if isinstance(HABITS[name], int) else 1 for name in NUMBERED},
-        "whole": [name for name in NUMBERED if isinstance(HABITS[name], int)],
+        "ranges": dict.fromkeys(PERCENTS, 100) | dict.fromkeys(RATES, 1),
+        "whole": PERCENTS,
         "atMost": {"spread": "confidence"},
         "weights": WEIGHTS,
         "budgets": [replace(REGIMES["S2"], horizon=h).budget for h in range(records.LONGEST_HORIZON + 1)],
         "seeds": _seeds(),
+        "constant": {
+            "reference": [int(REFERENCE[0]), int(REFERENCE[-1]) + 1],
+            "fields": records.FIELDS,
+            "values": VALUES,
+        },
         "largestSeed": str(LARGEST_SEED),
         "entry": {"size": records.ENTRY.itemsize, "parts": layout(records.ENTRY)},
         "measures": {"size": records.MEASURES.itemsize, "parts": layout(records.MEASURES)},
         "byField": batch.BY_FIELD,
         "none": records.NONE,
         "wait": records.WAIT,
-        "constant": {
-            "reference": [int(REFERENCE[0]), int(REFERENCE[-1]) + 1],
-            "fields": records.FIELDS,
-            "values": VALUES,
-        },
         "stages": {name: getattr(batch.kernel, stage) for name, stage in STAGES.items()},
     }
 
