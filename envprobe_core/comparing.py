@@ -1,24 +1,29 @@
-"""Episodes as statistics take them: pairs joined by key, compared policy against policy, or averaged."""
+"""Estimates from frames of episodes: pairs are joined by key, groups are made by columns.
+
+`estimate` answers what is asked (`estimating.What`); `compare` and `summarize` are its two everyday forms.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from envprobe_core.conditions import Names, names
 from envprobe_core.errors import InputError, look_up, require
+from envprobe_core.estimating import Arm, Sample, What, estimates_of, gain, sample_of
 from envprobe_core.measures import is_played
 from envprobe_core.naming import Titles, find_name
 from envprobe_core.policies import NAMES
-from envprobe_core.statistics import RESAMPLES, clustered_rate, mean_intervals, wilson
+from envprobe_core.statistics import RESAMPLES, mean_track
 from envprobe_core.worlds import MODULES
 from envprobe_core.worlds.base import Floats, Ints
 
@@ -29,14 +34,15 @@ STRATA: dict[str, tuple[str, ...]] = {  # how the paper pools worlds
 }
 KEY = ["regime", "policy", "world", "seed"]
 NULLABLE = ("collapse_onset", "action_onset", "chain_length")  # never: censored, or no way there is
-MIN_UNITS = 10  # fewer episodes carry no bootstrap worth a verdict
 MEASURE = re.compile(r"([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?")
-_SHARES = r"(accuracy|success|zero|placebo)(_[a-z_]+)?"
-SHARE = re.compile(rf"{_SHARES}(-{_SHARES})?|[a-z_]+[/<>].+")  # measures that are told in points
 MARKS = ("invalid_share", "loose_share")  # of a frame, where a language model answered
 JOINED = " + "  # between the names of several models that answered one condition
 WHO = "answered_by"  # a frame's column: which models did, by the names that their server calls them
-GAIN = ("gain", "gain_low", "gain_high", "gain_low_adjusted", "gain_high_adjusted", "p", "p_adjusted")
+GAIN = {
+    "gain": "mean", "gain_low": "low", "gain_high": "high", "gain_low_adjusted": "low_adjusted",
+    "gain_high_adjusted": "high_adjusted", "p": "p", "p_adjusted": "p_adjusted",
+}  # fmt: skip
+"""The columns of a gain, and the parts of an estimate that they hold."""
 MEAN = {"mean": "", "low": "_low", "high": "_high", "n": "_n"}
 
 
@@ -92,16 +98,6 @@ def measured(text: str, column: Callable[[str], Floats]) -> Floats:
         return left - right
     holds = left < right if sign == "<" else left > right
     return np.where(np.isnan(left) | np.isnan(right), np.nan, holds)
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """What a statistic is made of."""
-
-    top: Floats  # [unit, column], numerators
-    bottom: Floats  # [unit, column], denominators
-    worlds: Ints  # [unit], each unit's world by its position
-    each: Floats | None = None  # [arm, unit, column], every value, NaN: undefined; None for events pooled
 
 
 @dataclass(frozen=True)
@@ -179,7 +175,7 @@ class PairedEpisodes:
             NotTestable: for a missing condition or column, and for fewer than two shared seeds.
             InputError: for a gap in a column that only a damaged frame can have.
         """
-        policies, found = arms if reference is None else (*arms, reference), []
+        policies, places = arms if reference is None else (*arms, reference), []
         columns: dict[str, Floats] = {}
         for world in worlds:
             for policy in policies:
@@ -194,11 +190,11 @@ class PairedEpisodes:
                     raise InputError(f"column {name} holds no numbers: {error}") from None
             conditions = [self.conditions[regime, policy, world] for policy in policies]
             common = reduce(np.intersect1d, (self.seed[condition] for condition in conditions))
-            found.append(
+            places.append(
                 np.array([condition[np.isin(self.seed[condition], common)] for condition in conditions])
             )
             for name in (own for own in columns if own not in NULLABLE):  # a gap: not measured, or damage
-                for policy, own in zip(policies, found[-1], strict=True):
+                for policy, own in zip(policies, places[-1], strict=True):
                     if (gaps := np.isnan(columns[name][own]).reshape(len(own), -1).any(axis=1)).any():
                         if gaps.all():
                             raise NotTestable(f"{name} was not measured for {policy} in {world}, {regime}")
@@ -206,15 +202,13 @@ class PairedEpisodes:
                         raise InputError(f"{name} is missing for seed {seed} of {policy} in {world}")
             if len(common) < 2:
                 raise NotTestable(f"{world} has {len(common)} episodes in common")
-        rows = np.concatenate(found, axis=1)
-        labels = np.repeat(np.arange(len(worlds)), [own.shape[1] for own in found])
+        rows = np.concatenate(places, axis=1)
+        labels = np.repeat(np.arange(len(worlds)), [own.shape[1] for own in places])
         texts = columns_read([measure]) if pooled_events else [measure]
         tables = [measured(text, lambda name: columns[name][rows]).reshape(*rows.shape, -1) for text in texts]
         if pooled_events:
-            return Sample(*(table.sum(axis=0) for table in tables), labels)
-        each = tables[0] if reference is None else tables[0][:-1] - tables[0][-1:]
-        known = ~np.isnan(each)
-        return Sample(np.where(known, each, 0.0).sum(axis=0), known.sum(axis=0).astype(float), labels, each)
+            return Sample(tables[0].sum(axis=0), tables[1].sum(axis=0), labels)
+        return Sample.of_values(tables[0] if reference is None else tables[0][:-1] - tables[0][-1:], labels)
 
 
 def _meant(given: str, titles: Titles) -> str:
@@ -238,6 +232,119 @@ def _refuse_several_models(frame: pd.DataFrame, by: Sequence[str]) -> None:
             held = "; ".join(f"{name}: {', '.join(models)}" for name, models in by_policy)
             accepted = "one model is accepted; across_models=True compares them all the same"
             raise InputError(f"several models answered ({held}); {accepted}")
+
+
+def estimate(
+    episodes: pd.DataFrame,
+    what: What,
+    by: Names = (),
+    *,
+    strata: Mapping[str, tuple[str, ...]] | None = None,
+    family: int = 1,
+    resamples: int = RESAMPLES,
+) -> pd.DataFrame:
+    """Estimate a statistic of a measure over the episodes of every group, with 95% intervals.
+
+    Args:
+        episodes: one row an episode.
+        what: of `estimating`: a `gain`, `mean`, `shift` or `track`.
+        by: columns; each combination of their values is a group, in order of first appearance.
+        strata: names and the worlds that each pools; by default all worlds of a group.
+        family: comparisons that the adjusted interval and p of a gain allow for.
+        resamples: of each interval.
+
+    Returns:
+        One row a group and stratum. Of a gain as `compare`, of a mean as `summarize`; of a shift
+        `shift shift_low shift_high p n`. Of a track, whose column holds an array [time] for each episode, a
+        row a step, as `statistics.mean_track`.
+
+    Raises:
+        InputError: as `compare` and `summarize`.
+
+    >>> from envprobe_core import run
+    >>> from envprobe_core.estimating import gain, shift
+    >>> frame = run("tooldag", "simple periodic", protocols="paper observed", seeds="0:40")
+    >>> estimate(frame, gain("simple", "periodic"), by="protocol")["gain"].round(2).tolist()
+    [-0.46, -1.57]
+    >>> start = shift("simple", "periodic", {"protocol": "observed"}, {"protocol": "paper"})
+    >>> estimate(frame, start)["shift"].round(2).tolist()
+    [-1.11]
+    """
+    by, first = list(names(by)), dict(what.arms[0]) if what.arms else {}
+    if what.statistic == "mean":
+        rows = _rows_of(episodes, first)
+        return summarize(rows, what.measure, by, strata=strata, resamples=resamples)
+    if what.statistic == "gain":
+        arm, reference = (side["policy"] for side in what.arms)
+        rows = _rows_of(episodes, {name: value for name, value in first.items() if name != "policy"})
+        pooled = {"all": tuple(dict.fromkeys(rows["world"]))} if strata is None else strata
+        asked = {"by": by, "strata": pooled, "family": family, "resamples": resamples}
+        return compare(rows, arm, reference, what.measure, **asked)
+    heads, parts = [], []
+    for head, rows in _groups(episodes, by, strata):
+        heads.append(head)
+        parts.append(_rows_of(rows, first) if what.statistic == "track" else _paired(rows, what))
+    if what.statistic == "track":
+        tracks = [_track(rows, what.measure, resamples) for rows in parts]
+        return pd.concat([pd.DataFrame(head | own) for head, own in zip(heads, tracks, strict=True)])
+    numbers = {"shift": "mean", "shift_low": "low", "shift_high": "high", "p": "p", "n": "n"}
+    shifts = estimates_of([sample_of(what, *pairs) for pairs in parts], resamples=resamples)
+    return pd.DataFrame(
+        head | {name: getattr(own, part)[0] for name, part in numbers.items()}
+        for head, own in zip(heads, shifts, strict=True)
+    )
+
+
+def _groups(
+    episodes: pd.DataFrame, by: list[str], strata: Mapping[str, tuple[str, ...]] | None
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """The episodes of every group and stratum, each with what its row says of it."""
+    require(episodes, [*by, "world", "seed"])
+    how = {"sort": False, "dropna": False, "observed": True}
+    played = _played(episodes)
+    for key, rows in played.groupby(by, **how) if by else [((), played)]:
+        head = dict(zip(by, key, strict=True))
+        if strata is None:
+            yield head, rows
+        for stratum, worlds in (strata or {}).items():
+            yield head | {"stratum": stratum}, rows[rows["world"].isin(worlds)]
+
+
+def _rows_of(episodes: pd.DataFrame, arm: Arm) -> pd.DataFrame:
+    """The episodes of an arm."""
+    require(episodes, list(arm))
+    for name, value in arm.items():
+        episodes = episodes[episodes[name] == value]
+        if episodes.empty:
+            raise InputError(f"the frame has no {name} {value!r}")
+    return episodes
+
+
+def _paired(episodes: pd.DataFrame, what: What) -> tuple[list[Floats], Ints]:
+    """The measure of each arm, [unit], on the worlds and seeds that all share, and each unit's world."""
+    require(episodes, columns_read([what.measure]))
+    tables = [_rows_of(episodes, arm).set_index(["world", "seed"]) for arm in what.arms]
+    for arm, table in zip(what.arms, tables, strict=True):
+        if table.index.has_duplicates:
+            world, seed = table.index[table.index.duplicated()][0]
+            raise InputError(
+                f"seed {seed} in {world} occurs twice for {dict(arm)}; name what tells them apart"
+            )
+    shared = reduce(pd.Index.intersection, (table.index for table in tables)).sort_values()
+
+    def column(table: pd.DataFrame, name: str) -> Floats:
+        return table.loc[shared, name].to_numpy(np.float64, na_value=np.nan)
+
+    arms = [measured(what.measure, partial(column, table)) for table in tables]
+    return arms, np.unique(shared.get_level_values("world"), return_inverse=True)[1]
+
+
+def _track(episodes: pd.DataFrame, measure: str, resamples: int) -> dict[str, npt.NDArray[np.generic]]:
+    """The mean of a column of arrays [time] at each step, resampled within worlds, by the column's name."""
+    worlds = episodes["world"].to_numpy(dtype=str)
+    strata = worlds if len(set(worlds)) > 1 else None
+    found = mean_track(np.stack(episodes[measure].to_list()), resamples, strata)
+    return {measure if name == "accuracy" else name: values for name, values in found.items()}
 
 
 def compare(
@@ -299,7 +406,7 @@ def compare(
             raise InputError(f"stratum {name!r} is {worlds!r}; give a tuple of worlds")
         for world in worlds:
             look_up("world", world, MODULES)
-    scale = 100.0 if SHARE.fullmatch(measure) else 1.0
+    asked, samples = gain(arm, reference, measure), {}
     rows, marks, frame = [], [name for name in MARKS if name in frame], _played(frame)
     own = frame.loc[frame["policy"].isin((arm, reference)), read]
     if WHO in frame and not across_models:
@@ -320,13 +427,11 @@ def compare(
                 pairs = episodes.sample(measure, regimes[0], worlds, (arm,), reference)
             except NotTestable:
                 continue
-            top, counts = pairs.top[:, 0], pairs.bottom[:, 0]
-            row |= {"n": int(counts.sum()), "same": int(((top == 0) & (counts > 0)).sum())}
-            if row["n"] >= MIN_UNITS:
-                found = clustered_rate(scale * top, counts, pairs.worlds, family=family, resamples=resamples)
-                row |= {
-                    name: getattr(found, name.removeprefix("gain_").replace("gain", "mean")) for name in GAIN
-                }
+            row["same"] = int(((pairs.top == 0) & (pairs.bottom > 0)).sum())
+            samples[len(rows) - 1] = pairs.times(asked.scale)
+    estimates = estimates_of([*samples.values()], family=family, resamples=resamples)
+    for place, found in zip(samples, estimates, strict=True):
+        rows[place] |= {name: getattr(found, part)[0] for name, part in GAIN.items()} | {"n": int(found.n[0])}
     return pd.DataFrame(rows, columns=[*by, "stratum", "arm", "reference", *GAIN, "n", "same", *marks])
 
 
@@ -382,7 +487,7 @@ def summarize(
     world, seed = frame["world"].to_numpy(dtype=str), frame["seed"].to_numpy()
     taken = {*by, *(measures if isinstance(measures, Mapping) else ())}
     marks = [name for name in MARKS if name in frame and name not in taken]
-    keys, found, alike, shares = [], [], {}, []
+    keys, samples, shares = [], [], []
     for key, part in frame[by].groupby(by, sort=False, dropna=False, observed=True) if by else [((), frame)]:
         places = part.index.to_numpy()
         places = places[np.lexsort([seed[places], world[places]])]
@@ -391,28 +496,18 @@ def summarize(
             keys.append((*key, *([] if strata is None else [stratum])))
             shares.append(frame[marks].iloc[own].mean().tolist())
             for text, table in zip(texts, tables, strict=True):
-                values = table[own]
-                known = ~np.isnan(values)
-                values, labels = values[known], world[own][known]
-                found.append(row := [np.nan, np.nan, np.nan, len(values)])
-                if text == "success" and len(values):
-                    row[:] = wilson(int(values.sum()), len(values))
-                elif len(values):
-                    new = np.flatnonzero(labels[1:] != labels[:-1]) + 1
-                    sizes = tuple(np.diff(new, prepend=0, append=len(labels)).tolist())
-                    alike.setdefault(sizes, []).append((row, values))
-    for sizes, group in alike.items():  # those of one size share resamples
-        labels = None if len(sizes) == 1 else np.repeat(np.arange(len(sizes)), sizes)
-        columns = np.stack([values for _, values in group], axis=1)
-        ends = np.stack(mean_intervals(columns, labels, resamples=resamples), axis=1)
-        for (row, _), own in zip(group, ends.tolist(), strict=True):
-            row[:3] = own
+                places_of = np.unique(world[own], return_inverse=True)[1]
+                samples.append(Sample.of_mean(table[own], places_of, is_share=text == "success"))
+    rows_of = [
+        [float(part[0]) for part in found[:3]] + [int(found.n[0])]
+        for found in estimates_of(samples, resamples=resamples)
+    ]
     head = [*by, *([] if strata is None else ["stratum"])]
     if isinstance(measures, Mapping):
         named = [f"{name}{end}" for name in measures for end in MEAN.values()]
-        side_by_side = np.reshape(np.array(found, dtype=object), (len(keys), len(named))).tolist()
+        side_by_side = np.reshape(np.array(rows_of, dtype=object), (len(keys), len(named))).tolist()
         rows = [(*key, *row, *own) for key, row, own in zip(keys, side_by_side, shares, strict=True)]
         return pd.DataFrame(rows, columns=[*head, *named, *marks])
     every = (((*key, text), own) for key, own in zip(keys, shares, strict=True) for text in texts)
-    rows = [(*key, *row, *own) for (key, own), row in zip(every, found, strict=True)]
+    rows = [(*key, *row, *own) for (key, own), row in zip(every, rows_of, strict=True)]
     return pd.DataFrame(rows, columns=[*head, "measure", *MEAN, *marks])

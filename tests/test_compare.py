@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from envprobe_book import judge
-from envprobe_core.comparing import GAIN, SHARE, STRATA, compare, summarize
+from envprobe_core.comparing import GAIN, STRATA, compare, summarize
+from envprobe_core.estimating import SHARE
 from envprobe_core.statistics import clustered_rate, mean_interval, mean_intervals, wilson
 from envprobe_core.worlds import WORLDS
 

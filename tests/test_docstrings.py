@@ -10,7 +10,9 @@ import pytest
 import envprobe_book
 import envprobe_core
 
-CALLED_BY_READERS = ("conditions", "experiment", "comparing", "protocols", "policies", "statistics")
+CALLED_BY_READERS = (
+    "conditions", "experiment", "comparing", "estimating", "protocols", "policies", "statistics",
+)  # fmt: skip
 LEAVES = ("envprobe_core.llm", "envprobe_core.gym_env")  # have extras of their own
 MODULES = sorted(
     found.name

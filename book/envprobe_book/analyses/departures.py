@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from envprobe_book.claims import find_claim
-from envprobe_core.comparing import MIN_UNITS, NotTestable, PairedEpisodes
+from envprobe_core.comparing import NotTestable, PairedEpisodes
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import simulate_logged
+from envprobe_core.estimating import Sample, estimates_of
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import DEPARTURES, parse_protocol, switch_values, turned
-from envprobe_core.statistics import bootstrap_means, clustered_rate, percentile_interval
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import Floats, Ints
 
@@ -45,11 +46,6 @@ GROUPS = {  # of switches, in the order of the way from one protocol to the othe
     "the answer": ("answer",),
     "scoring": ("accuracy", "pairing", "encoding", "onset", "actions", "confident", "useful"),
 }
-NOTHING = (np.nan, np.nan, np.nan)
-
-Ends = tuple[float, float, float]
-Parts = tuple[Floats, Floats, Ints]
-"""What a headline is made of: numerators and denominators, [unit, 1] each, and each unit's world."""
 
 # protocols
 
@@ -80,8 +76,8 @@ def between(first: str, last: str, coalition: int) -> str:
 # headlines before and after a switch is turned
 
 
-def parts_of(name: str, unit: str, episodes: PairedEpisodes, regime: str) -> Parts | None:
-    """What a headline is made of, measured in a regime; None where too few episodes carry it.
+def sample_of(name: str, unit: str, episodes: PairedEpisodes, regime: str) -> Sample | None:
+    """What a headline is made of, measured in a regime; None where it cannot be measured.
 
     Args:
         name: of the claim that the paper makes with it.
@@ -95,36 +91,10 @@ def parts_of(name: str, unit: str, episodes: PairedEpisodes, regime: str) -> Par
     try:
         (one,), rate = claim.comparisons, claim.kind == "rate"
         asked = (one.measure, regime, claim.worlds, one.arms, one.reference)
-        found = episodes.sample(*asked, pooled_events=rate)
+        sample = episodes.sample(*asked, pooled_events=rate)
     except NotTestable:
         return None
-    scale = 100.0 if unit == "points" else 1.0
-    enough = np.count_nonzero(found.bottom) >= MIN_UNITS
-    return (scale * found.top, found.bottom, found.worlds) if enough else None
-
-
-def level(own: Parts | None, resamples: int) -> Ends:
-    """A headline with its interval; NaN where it is not carried."""
-    if own is None:
-        return NOTHING
-    found = clustered_rate(own[0][:, 0], own[1][:, 0], own[2], resamples=resamples)
-    return found.mean, found.low, found.high
-
-
-def change(before: Parts | None, after: Parts | None, resamples: int) -> Ends:
-    """The change of a headline with its interval; a resample draws the same seeds on both sides.
-
-    >>> ones, worlds = np.ones((40, 1)), np.zeros(40, int)
-    >>> [float(end) for end in change((ones, ones, worlds), (3 * ones, ones, worlds), resamples=100)]
-    [2.0, 2.0, 2.0]
-    """
-    if before is None or after is None:
-        return NOTHING
-    columns = np.concatenate([*after[:2], *before[:2]], axis=1)
-    means = np.vstack([columns.mean(axis=0), bootstrap_means(columns, before[2], resamples=resamples)])
-    means = means[(means[:, 1] > 0) & (means[:, 3] > 0)]
-    shifts = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
-    return shifts[0], *percentile_interval(shifts[1:])
+    return sample.times(100.0) if unit == "points" else sample
 
 
 def turned_alone(
@@ -145,23 +115,33 @@ def turned_alone(
 
     Returns:
         For each base, with nothing turned and then with each switch, a row a headline: `value` and `shift`
-        (after minus before) with their intervals, beside what the paper printed.
+        (after minus before) with their intervals, beside what the paper printed. A resample draws the same
+        seeds on both sides. NaN where too few episodes carry a headline.
     """
     by_protocol = {name: part for (name,), part in PairedEpisodes.of(episodes, ["protocol"])}
-    rows = []
+    rows: list[list[Any]] = []
+    samples: dict[tuple[int, str], Sample] = {}  # by row and column
     for base, *switch in [(base, *own) for base in bases for own in ((), *([s] for s in TURNED))]:
         value = [f"{own}={getattr(parse_protocol(turn(base, own)), own)}" for own in switch]
         for name, (title, unit) in headlines.items():
             before, after = (
-                parts_of(name, unit, by_protocol[turn(base, *own)], regime) for own in ((), switch)
+                sample_of(name, unit, by_protocol[turn(base, *own)], regime) for own in ((), switch)
             )
             claim = find_claim(name)
             scale = 100 if claim.unit == "share" and claim.value is not None else 1
             printed = np.nan if claim.value is None else scale * claim.value
-            about = (base, "".join(value), name, title, unit, printed)
-            rows.append((*about, *level(after, resamples), *change(before, after, resamples)))
+            if after is not None:
+                samples[len(rows), "value"] = after
+            if after is not None and before is not None:
+                samples[len(rows), "shift"] = after.minus(before)
+            rows.append([base, "".join(value), name, title, unit, printed])
+    frame = pd.DataFrame(rows, columns=["base", "turned", "claim", "headline", "unit", "printed"])
     ends = [f"{name}{end}" for name in ("value", "shift") for end in ("", "_low", "_high")]
-    return pd.DataFrame(rows, columns=["base", "turned", "claim", "headline", "unit", "printed", *ends])
+    frame[ends] = np.nan
+    estimates = estimates_of([*samples.values()], resamples=resamples)
+    for (row, name), estimate in zip(samples, estimates, strict=True):
+        frame.loc[row, [name, f"{name}_low", f"{name}_high"]] = np.concatenate(estimate[:3])
+    return frame
 
 
 # the phase of a schedule

@@ -27,16 +27,16 @@ import numpy.typing as npt
 import pandas as pd
 
 from envprobe_book.claims import UNITS, Claim, Comparison, claims_by_id, load_claims
-from envprobe_core.comparing import MIN_UNITS, NotTestable, PairedEpisodes, Sample
+from envprobe_core.comparing import NotTestable, PairedEpisodes
 from envprobe_core.conditions import Names, find_protocols
 from envprobe_core.errors import InputError, look_up, require
+from envprobe_core.estimating import MIN_UNITS, Sample, estimates_of
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.statistics import (
     LEVEL,
     RESAMPLES,
     Estimate,
-    clustered_rate,
     exact_interval,
     mcnemar_exact,
     median_bootstrap,
@@ -102,15 +102,16 @@ def assess_claim(
         name, count = next(own for own in zip(groups, units[:, 0], strict=True) if own[1] < MIN_UNITS)
         raise NotTestable(f"{name}: {count} episodes with a value, {MIN_UNITS} are needed")
     each = None if sample.each is None else sample.each[..., enough]
-    sample = Sample(sample.top[:, enough], sample.bottom[:, enough], sample.worlds, each)
+    sample = replace(sample, top=sample.top[:, enough], bottom=sample.bottom[:, enough], each=each)
     settings = {"null": claim.level, "family": claim.family, "resamples": resamples}
     if claim.kind == "median":
         columns = np.moveaxis(each * UNITS[claim.unit], 2, 0)
         medians = [median_bootstrap(own.T, sample.worlds, **settings) for own in columns]
         found = Estimate(*np.array(medians).T)
     else:
-        settings["first"] = first if claim.kind == "contrast" else None
-        found = clustered_rate(sample.top * UNITS[claim.unit], sample.bottom, sample.worlds, **settings)
+        whole = sample.times(UNITS[claim.unit])
+        asked = whole.among(first).minus(whole.among(~first)) if claim.kind == "contrast" else whole
+        (found,) = estimates_of([asked], **settings)
         found = _exact_where_flat(claim, one, sample, found)
     if claim.kind == "mcnemar":
         p = np.array([_exact_p(*pair) for pair in zip(*discordant(sample), strict=True)])

@@ -20,7 +20,7 @@
   const { engine, statistics } = globalThis.EnvProbe;
   const KNOBS = ["budget", "threshold", "regime", "horizon", "profile", "protocol", "mutation_rate"];
   const KEPT = 400_000; // episodes, of some hundred bytes each
-  const MIN_UNITS = 10; // as `comparing.MIN_UNITS`
+  const MIN_UNITS = 10; // as `estimating.MIN_UNITS`
   const QUICK = 6e6; // draws in all of a figure that is moved: about a hundredth of a second
   const SORTED = 100; // so many draws take as long as sorting a resampled mean among the others
   const FEWEST = 100; // resamples

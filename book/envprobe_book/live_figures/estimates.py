@@ -14,53 +14,39 @@ from typing import Any
 import numpy as np
 
 from envprobe_book.page_engine.settings import from_plain
-from envprobe_core.comparing import MIN_UNITS, SHARE, STRATA, columns_read, measured
+from envprobe_core.comparing import STRATA, columns_read, measured
 from envprobe_core.conditions import Condition, read_seeds
 from envprobe_core.engine.batch import Columns, simulate, simulate_logged
+from envprobe_core.estimating import What, estimates_of, sample_of
 from envprobe_core.policies import find_policy
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.resampling import HIGH, LOW, MEAN
-from envprobe_core.statistics import RESAMPLES, clustered_rate, mean_intervals, mean_track, ratios, wilson
+from envprobe_core.statistics import RESAMPLES, mean_track, wilson
 from envprobe_core.worlds import find_world
-from envprobe_core.worlds.base import Floats, Ints
+from envprobe_core.worlds.base import Floats
 from envprobe_core.zero import zero_accuracy, zero_of
 
 Plain = Mapping[str, Any]
-Sizes = tuple[int, ...]
-"""How many episodes of each world are pooled."""
 Found = dict[str, Any]
 """`value low high` of an estimate; of a track arrays [time], with `t`."""
-NOTHING: Found = {"value": math.nan, "low": math.nan, "high": math.nan}
 BANDS = 1_000  # resamples of a track: its band is read by eye
 MEASURES, LOGS, ZERO = "measures", "logs", "zero"  # what is asked of a condition's episodes
 KNOBS = ("budget", "threshold", "regime", "horizon", "profile", "protocol")
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A value of a figure.
+class Estimate(What):
+    """A value of a figure: what is asked of episodes that a page can run.
 
     Attributes:
-        statistic: `mean` of one arm, `gain` of an arm over a reference in pairs of equal world and seed,
-            `shift`, a gain minus another one, `track`, a mean at each step, or `fixed`, which nobody moves.
-        measure: as in `comparing.measured`; of a track `accuracy`, or `probe` for the share of episodes that
-            probe at a step.
-        arms: plain conditions without a world, one, two, four or one of them: (arm, reference), and of a
-            shift those after the turn and those before it.
+        statistic: also `fixed`, a number that nobody moves.
+        measure: of a track `accuracy`, or `probe` for the share of episodes that probe at a step.
+        arms: plain conditions without a world.
         worlds: whose episodes are pooled.
         found: of what is fixed.
     """
 
-    statistic: str
-    measure: str
-    arms: tuple[Plain, ...]
-    worlds: tuple[str, ...]
+    worlds: tuple[str, ...] = ()
     found: Plain | None = None
-
-    @property
-    def scale(self) -> float:
-        """What the statistic is multiplied with: differences of shares are told in points."""
-        return 100.0 if self.statistic in ("gain", "shift") and SHARE.fullmatch(self.measure) else 1.0
 
     def as_data(self) -> dict[str, Any]:
         """The estimate as a page is given it."""
@@ -192,14 +178,14 @@ def evaluate(
     >>> round(evaluate([ahead], {"budget": 7, "threshold": 1.5}, "0:40")[0]["value"], 2)
     -0.46
     """
-    asked, given = list(estimates), read_seeds(seeds)
+    asked, seeds_of_all = list(estimates), read_seeds(seeds)
     run: dict[Any, Columns] = {}
 
     def columns(arm: Plain, world: str, kind: str) -> Columns:
         condition = condition_of(arm, world, setting)
         key = (condition.policy, *condition.key.values(), kind)
         if key not in run:
-            own = condition.default_seeds() if given is None else given
+            own = condition.default_seeds() if seeds_of_all is None else seeds_of_all
             if kind == MEASURES:
                 found = simulate(condition, own)
             else:
@@ -213,67 +199,27 @@ def evaluate(
             run[key] = found
         return run[key]
 
-    found: list[Found] = []
-    pairs: dict[Sizes, list[tuple[Found, Floats, Floats]]] = {}
-    means: dict[Sizes, list[tuple[Found, Floats]]] = {}
-    for one in asked:
-        if one.statistic not in ("gain", "mean"):
-            found.append(_found(one, columns, resamples))
-            continue
-        found.append(own := dict(NOTHING))
-        sizes, arms = _values(one, columns)
-        if one.statistic == "gain":
-            top, counts = _differences(*arms, one.scale)
-            if counts.sum() >= MIN_UNITS:
-                pairs.setdefault(sizes, []).append((own, top, counts))
-            continue
-        known = ~np.isnan(arms[0])
-        values = arms[0][known]
-        if one.measure == "success" and len(values):  # Wilson's interval, as in `summarize`
-            _keep([own], *([end] for end in wilson(int(values.sum()), len(values))[:3]))
-        elif len(values):
-            kept = np.bincount(_labels(sizes)[known], minlength=len(sizes))
-            means.setdefault(tuple(kept[kept > 0].tolist()), []).append((own, values))
-    # what is resampled over as many episodes shares its resamples: many estimates cost few draws
-    for sizes, gains in pairs.items():
-        tops, counts = (np.stack(own, axis=1) for own in list(zip(*gains, strict=True))[1:])
-        rates = clustered_rate(tops, counts, _labels(sizes), resamples=resamples)
-        _keep([own for own, *_ in gains], rates.mean, rates.low, rates.high)
-    for sizes, group in means.items():
-        strata = _labels(sizes) if len(sizes) > 1 else None
-        table = np.stack([values for _, values in group], axis=1)
-        _keep([own for own, _ in group], *mean_intervals(table, strata, resamples=resamples))
-    return found
+    ready: dict[int, Found] = {}
+    samples = {}
+    for place, estimate in enumerate(asked):
+        if estimate.statistic == "track":
+            logs = [columns(estimate.arms[0], world, LOGS) for world in estimate.worlds]
+            ready[place] = _track([log[estimate.measure] for log in logs], estimate.measure, resamples)
+        elif estimate.found is None:
+            kind = ZERO if ZERO in columns_read([estimate.measure]) else MEASURES
+            tables = [[columns(arm, world, kind) for world in estimate.worlds] for arm in estimate.arms]
+            arms = [[_measure(estimate.measure, table) for table in of_arm] for of_arm in tables]
+            worlds = np.repeat(np.arange(len(estimate.worlds)), [len(values) for values in arms[0]])
+            samples[place] = sample_of(estimate, [np.concatenate(values) for values in arms], worlds)
+    numbers = estimates_of([*samples.values()], resamples=resamples)
+    for place, own in zip(samples, numbers, strict=True):
+        ready[place] = {"value": float(own.mean[0]), "low": float(own.low[0]), "high": float(own.high[0])}
+    return [_found(estimate, ready.get(place)) for place, estimate in enumerate(asked)]
 
 
-def _keep(found: list[Found], *ends: Any) -> None:
-    """Write value, low and high, [estimate] each, into what was found."""
-    for own, *three in zip(found, *ends, strict=True):
-        own.update(zip(("value", "low", "high"), map(float, three), strict=True))
-
-
-def _values(estimate: Estimate, columns: Any) -> tuple[Sizes, list[Floats]]:
-    """How many episodes each world has, and the measure of each arm, world after world, [row]."""
-    kind = ZERO if ZERO in columns_read([estimate.measure]) else MEASURES
-    arms = [
-        [_measure(estimate.measure, columns(arm, world, kind)) for world in estimate.worlds]
-        for arm in estimate.arms
-    ]
-    return tuple(len(own) for own in arms[0]), [np.concatenate(own) for own in arms]
-
-
-def _labels(sizes: Sizes) -> Ints:
-    return np.repeat(np.arange(len(sizes)), sizes)
-
-
-def _found(estimate: Estimate, columns: Any, resamples: int) -> Found:
-    if estimate.found is not None:
-        return dict(estimate.found)
-    if estimate.statistic == "track":
-        tables = [columns(estimate.arms[0], world, LOGS)[estimate.measure] for world in estimate.worlds]
-        return _track(tables, estimate.measure, resamples)
-    sizes, arms = _values(estimate, columns)
-    return _shift(arms, _labels(sizes), estimate.scale, resamples)
+def _found(estimate: Estimate, measured: Found | None) -> Found:
+    """What a figure is given: what was measured, or what is fixed."""
+    return dict(measured if estimate.found is None else estimate.found)
 
 
 def _track(tables: list[Any], measure: str, resamples: int) -> Found:
@@ -292,20 +238,3 @@ def _measure(text: str, table: Columns) -> Floats:
     """A measure of some episodes, [row]; see `measured`."""
     read = {name: np.asarray(table[name], dtype=np.float64) for name in columns_read([text])}
     return np.asarray(measured(text, read.__getitem__), dtype=np.float64)
-
-
-def _differences(one: Floats, other: Floats, scale: float) -> tuple[Floats, Floats]:
-    """The differences of pairs, 0 where one side is unknown, and which pairs count, [row] each."""
-    each = one - other
-    known = ~np.isnan(each)
-    return scale * np.where(known, each, 0.0), known.astype(float)
-
-
-def _shift(arms: list[Floats], labels: Ints, scale: float, resamples: int) -> Found:
-    """The change of a gain; a resample draws the same seeds on both sides."""
-    pairs = (_differences(*arms[:2], scale), _differences(*arms[2:], scale))
-    tops, counts = (np.stack(columns, axis=1) for columns in zip(*pairs, strict=True))
-    if counts.sum(axis=0).min() < MIN_UNITS:
-        return NOTHING
-    found = ratios(tops, counts, labels, contrasted=True, resamples=resamples)
-    return {name: float(found[part, 0]) for name, part in (("value", MEAN), ("low", LOW), ("high", HIGH))}

@@ -21,7 +21,7 @@ from envprobe_book.live_figures.scripts import lab_widget
 from envprobe_book.live_figures.telling import Told
 from envprobe_book.pages.draw import PROTOCOL_DASHES, draw
 from envprobe_book.pages.figures import POLICY_STYLES, Drawing, policy_title, titled
-from envprobe_book.pages.markup import script_json
+from envprobe_book.pages.markup import holds, script_json
 from envprobe_core.conditions import find_profile, find_regime, is_whole
 from envprobe_core.errors import InputError
 from envprobe_core.policies import THRESHOLD
@@ -207,6 +207,7 @@ def live(
     rows: Iterable[Row],
     *,
     title: "str | Callable[[LiveFigure], Told]",
+    when: Callable[[LiveFigure], Any] | None = None,
     label: str = "",
     across: str = "",
     line: float | None = None,
@@ -229,7 +230,10 @@ def live(
         kind: as `draw` takes it.
         name: a name no other figure of the page has.
         rows: an estimate each (`mean`, `gain`, `shift`, `track`), see `LiveFigure`.
-        title: what to look at; or what is found: a function of the figure that gives a telling sentence.
+        title: what to look at; or what is found: a function of the figure that gives a telling sentence, or a
+            sentence with `when`.
+        when: a fixed title's condition, asked of the figure, as `conclude` takes it; where it fails, `about`
+            stands in its place.
         label, across, line, limits, columns, about: as `draw` takes them.
         lead: the panel that a page shows at first, large, with a choice of the others; print has them all.
         loud: the series in colour and with names there, the others being grey until a reader asks for them.
@@ -242,6 +246,7 @@ def live(
 
     Raises:
         InputError: for no rows, an unknown name, or a value out of range.
+        ConclusionError: if the title is not so with the book's own values.
 
     >>> from envprobe_book.live_figures import gain
     >>> rows = [{"name": "paper", "value": gain("simple", "periodic", worlds="procedural", protocol="paper")}]
@@ -273,6 +278,11 @@ def live(
     if not isinstance(title, str):
         told = title(figure)
         figure.look = look | {"title": told, "about": about or told.plain}
+        return figure
+    if when is None:
+        return figure
+    if not holds(title, lambda: when(figure)):
+        figure.look = look | {"title": look["about"]}
     return figure
 
 
