@@ -11,6 +11,8 @@ from built_book import engine_page
 from envprobe_book import compare, live, run, summarize
 from envprobe_book.live_figures import estimates, fixed, gain, mean, shift, track
 from envprobe_book.live_figures.scripts import SCRIPT, front_end
+from envprobe_book.pages import BOOK
+from envprobe_book.pages.markup import ConclusionError
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.comparing import STRATA
 from envprobe_core.errors import InputError
@@ -119,6 +121,16 @@ def test_a_reading_of_a_figure_is_a_number():
     assert not (released.low > printed.value)
     with pytest.raises(InputError, match="4 rows"):
         one.at(panel="tooldag")
+
+
+def test_a_title_that_says_what_is_found_has_a_condition(monkeypatch):
+    so = figure(title="Ahead.", when=lambda one: [one.at(name="released").high > -100], about="The gain.")
+    assert so.as_data()["title"] == "Ahead."
+    elsewhere = figure(title="Ahead.", when=lambda one: [one.at(name="nowhere").low > 0], about="The gain.")
+    assert elsewhere.as_data()["title"] == "The gain."
+    monkeypatch.setenv(BOOK, "1")
+    with pytest.raises(ConclusionError):
+        figure(title="Far ahead.", when=lambda one: [one.at(name="released").low > 1000])
 
 
 @pytest.mark.parametrize(

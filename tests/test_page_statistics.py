@@ -77,7 +77,7 @@ def test_ratios_and_their_contrasts_are_pythons(page, data, n, contrasted):
     expected = stats.ratios(tops.T, bottoms.T.astype(float), **asked)
     found = page("ratios", tops.tolist(), bottoms.tolist(), asked)
     places = [stats.Estimate._fields.index(name) for name in ("mean", "low", "high", "n")]
-    assert found == bits(*expected[places])
+    assert found == bits(*(expected[place] for place in places))
 
 
 def test_a_sample_as_large_as_the_books_is_pythons(page):

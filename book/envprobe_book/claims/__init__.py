@@ -1,4 +1,4 @@
-"""The paper's numbers and claims as data; `judge` says what becomes of a claim, `places` where it stands.
+"""The paper's numbers and claims as data; `judge` says what becomes of a claim, `paper_items` where it is.
 
 `data/paper/tables.csv` holds every number of every table and every result of the running text,
 `data/paper/claims.csv` every testable claim: what is measured, on which worlds and policies, in which

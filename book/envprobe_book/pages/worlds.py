@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from envprobe_book.pages.figures import GROUND, INK, ROLES, WIDTH, Drawing, canvas, styled
 from envprobe_book.pages.markup import listed
@@ -13,7 +15,7 @@ from envprobe_book.plans import chain_length, instances, members, mutable_fields
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.protocols import in_words, parse_protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.worlds import make_world
+from envprobe_core.worlds import MODULES, make_world
 from envprobe_core.worlds.base import PROCEDURAL, World
 
 if TYPE_CHECKING:
@@ -264,7 +266,30 @@ def _strip(axes: Axes) -> None:
     axes.set(xticks=[], yticks=[])
 
 
-# numbers
+# words and numbers
+
+
+def world_rules(name: str) -> tuple[pd.DataFrame, str, str]:
+    """A world's actions as a frame, a label and a caption for `show`, as the docstring of its module has them.
+
+    >>> frame, label, caption = world_rules("tooldag")
+    >>> frame.to_dict("records")
+    [{'action': 'call(t)', 'valid if': 't is not loaded, and every prerequisite of t is', 'effect': 't is loaded, and its subgoal complete'}]
+    >>> label, "Mutation: a loaded tool" in caption
+    ('tab-tooldag-rules', True)
+    """  # noqa: E501
+    parts = inspect.getdoc(MODULES[name]).split("\n\n")  # type: ignore[union-attr]
+    fields, actions = (_table(part) for part in parts if part.startswith("|"))
+    goal, seen, moves = (" ".join(part.split()) for part in parts[1:] if not part.startswith("|"))
+    named = ", ".join(f"`{field}` ({kind})" for field, kind in fields.iloc[:, :2].itertuples(index=False))
+    title = f"**{MODULES[name].TITLE}**: {goal.removeprefix('Description: ')} Fields: {named}."
+    return actions, f"tab-{name}-rules", f"{title} {seen} {moves}"
+
+
+def _table(text: str) -> pd.DataFrame:
+    """The frame of a table in Markdown."""
+    head, _, *rows = ([cell.strip(" `") for cell in line.strip("|").split("|")] for line in text.splitlines())
+    return pd.DataFrame(rows, columns=head)
 
 
 def describe_world(regime: str, name: str, rules: str) -> dict[str, Any]:
