@@ -87,7 +87,7 @@ def ascent(accuracy: Floats, slope: Floats) -> Floats:
     """The gradient of the mean accuracy, in its standard deviations, [feature].
 
     >>> ascent(np.array([1.0, 0.0]), np.array([[2.0], [0.0]])).tolist()
-    [2.0]
+    [1.0]
     """
     return ((accuracy - accuracy.mean())[:, None] * slope).mean(axis=0) / max(accuracy.std(), LEAST)
 
