@@ -63,11 +63,11 @@ def test_each_picture_adds_to_the_one_before():
 def test_a_picture_stays_while_the_text_scrolls_and_without_script_there_are_six(tmp_path, browse, width):
     recorded = record_pair("objectstate", seed=4)
     told = Decision(recorded, 1)._repr_mimebundle_()["text/html"]
-    style, script = ((STYLES / f"decision.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    script = (STYLES / "decision.js").read_text(encoding="utf-8")
     body = f"<main><h1>Told</h1>{told}</main><script>{script}</script>"
     (tmp_path / "page.html").write_text(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>Told</title><link rel=icon href=data:,><style>{style}</style>{body}",
+        f"<title>Told</title><link rel=icon href=data:,>{body}",
         encoding="utf-8",
     )
     size = {"width": width, "height": 844}

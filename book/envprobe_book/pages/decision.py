@@ -8,12 +8,15 @@ one picture stay while the text scrolls). Every number and word follows from the
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from envprobe_book.pages.figures import palette
 from envprobe_book.pages.markup import number
 from envprobe_book.pages.worlds import value_word
+from envprobe_book.reproduce.sections import ROOT
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
@@ -277,11 +280,17 @@ class Decision:
         )
         about = f'<p class="decision-about">{html.escape(self.about)}</p>' if self.about else ""
         page = (
-            f'{about}<div class="decision"><ol class="decision-ways">{ways}</ol>'
-            f'<div class="decision-steps">{told}</div></div>'
+            f'{about}<style>{palette()}{_sheet()}</style><div class="decision">'
+            f'<ol class="decision-ways">{ways}</ol><div class="decision-steps">{told}</div></div>'
         )
         plain = "\n".join(f"{name}: {_plain(text)}" for name, text in zip(STEPS, texts, strict=True))
         return {"text/html": page, "text/plain": f"{self.about}\n{plain}".strip()}
+
+
+@cache
+def _sheet() -> str:
+    """The style sheet, which goes along: JupyterLab and GitHub have no other."""
+    return (ROOT / "book/assets/decision.css").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
