@@ -1,6 +1,7 @@
 """The experiment: `run` gives a row an episode, `play` one episode step by step."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from functools import partial
 from itertools import product
 from operator import itemgetter
@@ -27,7 +28,7 @@ from envprobe_core.conditions import (
 from envprobe_core.engine.batch import Columns, simulate, simulate_logged, terms_of
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.facts import FACTS, Recorded
-from envprobe_core.parallel import map_unordered
+from envprobe_core.parallel import hands, map_unordered
 from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.worlds import WORLDS
@@ -51,6 +52,7 @@ def run(
     thresholds: float | Sequence[float] = OWN,
     facts: Names = (),
     jobs: int = 1,
+    executor: Executor | None = None,
 ) -> pd.DataFrame:
     """Run every combination of what is given, once each, on the same seeds; one row an episode.
 
@@ -65,7 +67,9 @@ def run(
         budgets: probes an episode may spend, one number or several; -1 is the regime's own.
         thresholds: of the policies that have one; -1 is 1.5.
         facts: further columns, names of `FACTS`.
-        jobs: processes.
+        jobs: processes of this machine.
+        executor: of `concurrent.futures`, that does the work instead: `parallel.processes`, or the
+            `get_executor()` of a Dask client.
 
     Returns:
         The columns `COLUMNS` and those of `facts`, in the order of what is given and of seeds;
@@ -96,7 +100,7 @@ def run(
         raise InputError(f"jobs {jobs!r} is not a whole number of processes from 1")
     if not conditions:
         raise InputError("run: nothing to run; give at least one of worlds, policies, regimes and so on")
-    return run_frame(conditions, read_seeds(seeds), facts, jobs=jobs)
+    return run_frame(conditions, read_seeds(seeds), facts, jobs=jobs, executor=executor)
 
 
 def _several(given: Any) -> Iterable[Any]:
@@ -111,6 +115,7 @@ def run_conditions(
     *,
     batch_size: int = 4000,
     jobs: int = 1,
+    executor: Executor | None = None,
     work: Callable[[Condition, Seeds], Columns] = simulate,
 ) -> Columns:
     """Run a grid and return its episode table, in the order of conditions and of each condition's seeds.
@@ -120,6 +125,7 @@ def run_conditions(
         seeds: the seeds of all conditions, or one array a condition; by default each condition's own.
         batch_size: the most episodes that a process is given at a time; changes nothing but speed.
         jobs: processes; changes nothing but speed.
+        executor: whom the work is handed to instead.
         work: what runs and measures a condition on some of its seeds: columns [row].
 
     >>> from envprobe_core.conditions import make_condition, parse_seeds
@@ -135,7 +141,8 @@ def run_conditions(
         for index, (condition, own) in enumerate(zip(conditions, of_conditions, strict=True))
         for first in range(0, len(own), batch_size)
     ]
-    done = sorted(map_unordered(partial(_run_piece, work), pieces, jobs), key=itemgetter(0, 1))
+    with hands(len(pieces), jobs, executor) as executor:
+        done = sorted(map_unordered(partial(_run_piece, work), pieces, executor), key=itemgetter(0, 1))
     return {name: np.concatenate([columns[name] for *_, columns in done]) for name in done[0][2]}
 
 
@@ -156,6 +163,7 @@ def run_frame(
     facts: Names = (),
     *,
     jobs: int = 1,
+    executor: Executor | None = None,
 ) -> pd.DataFrame:
     """Run conditions, each on the seeds given or on its own; the frame of `run`.
 
@@ -166,7 +174,8 @@ def run_frame(
     """
     wanted = {name: look_up("fact", name, FACTS) for name in names(facts)}
     work = partial(_measured, facts=wanted) if wanted else simulate
-    return episode_frame(conditions, run_conditions(conditions, seeds, jobs=jobs, work=work), tuple(wanted))
+    table = run_conditions(conditions, seeds, jobs=jobs, executor=executor, work=work)
+    return episode_frame(conditions, table, tuple(wanted))
 
 
 def _measured(

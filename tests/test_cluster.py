@@ -12,13 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cloudpickle import dumps
 
 from envprobe_book.cli.options import Cluster as Options
-from envprobe_book.cli.options import handing_out
+from envprobe_book.cli.options import handing_out, read_scheduler_file
 from envprobe_book.reproduce import execution
 from envprobe_book.reproduce import sections as notebooks
-from envprobe_core import cluster
+from envprobe_core import parallel
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import simulate
 from envprobe_core.errors import InputError
@@ -55,8 +54,8 @@ class Cluster:
 
     def wait_for(self, workers):
         def joined():
-            with contextlib.suppress(InputError):
-                return cluster.check_cluster(self.address)[0] == workers
+            with contextlib.suppress(InputError), parallel.connected(self.address) as client:
+                return len(client.ncores()) == workers
             return False
 
         wait_for(self.file.exists)
@@ -72,7 +71,7 @@ class Cluster:
 
     @property
     def address(self):
-        return cluster.read_scheduler_file(self.file)
+        return read_scheduler_file(self.file)
 
     def stop(self):
         for process in self.processes:
@@ -120,7 +119,7 @@ def marking():
 def test_a_grid_has_the_same_episodes_on_a_cluster(two_workers, monkeypatch):
     conditions = [make_condition(world, "yoked") for world in ("tooldag", "objectstate")]
     here = run_conditions(conditions, np.arange(90), batch_size=20, work=marking())
-    monkeypatch.setenv(cluster.ENVIRONMENT, two_workers.address)
+    monkeypatch.setenv(parallel.SCHEDULER, two_workers.address)
     there = run_conditions(conditions, np.arange(90), batch_size=20, jobs=2, work=marking())
     one_block = run_conditions(conditions[:1], np.arange(9), work=marking())
     assert set(here.pop("process")) == set(one_block["process"]) == {os.getpid()}
@@ -151,14 +150,16 @@ def test_the_kernels_of_sections_use_the_cluster(two_workers, checkout, write_no
     printed = (checkout / "book" / "executed" / "demo.ipynb").read_text()
     processes = sorted(worker.pid for worker in two_workers.workers)
     assert " ".join(map(str, processes)) in printed
-    assert cluster.ENVIRONMENT not in os.environ
+    assert parallel.SCHEDULER not in os.environ
 
 
 def test_a_fault_of_the_work_is_told_as_it_is(two_workers):
-    with pytest.raises(ZeroDivisionError, match="modulo by zero"):
-        list(cluster.hand_out(lambda number: 1 // number, range(3), two_workers.address))
-    with pytest.raises(FileNotFoundError, match="absent"):
-        list(cluster.hand_out(lambda name: Path(name).read_text(), ["absent"], two_workers.address))
+    with parallel.connected(two_workers.address) as client:
+        executor = client.get_executor()
+        with pytest.raises(ZeroDivisionError, match="modulo by zero"):
+            list(parallel.map_unordered(lambda number: 1 // number, range(3), executor))
+        with pytest.raises(FileNotFoundError, match="absent"):
+            list(parallel.map_unordered(lambda name: Path(name).read_text(), ["absent"], executor))
 
 
 def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_path):
@@ -166,14 +167,15 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_
     with (tmp_path / "envprobe_core" / "protocols.py").open("a") as changed:
         changed.write("OTHER = True\n")
     for program, environment, words in (
-        (WITHOUT_PACKAGE, {}, "no envprobe_core; install the version that is here"),
+        (WITHOUT_PACKAGE, {}, "no envprobe_core; install the same everywhere"),
         (DASK, {"PYTHONPATH": str(tmp_path)}, "install the same everywhere"),
     ):
         odd = two_workers.add_worker(program, **environment)
 
         def refusal():
             try:
-                cluster.check_cluster(two_workers.address)
+                with parallel.connected(two_workers.address):
+                    return None
             except InputError as error:
                 return str(error)
 
@@ -185,13 +187,6 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_
         assert words in done.stderr
         assert not stored(run)
         two_workers.remove(odd)
-
-
-def test_a_worker_that_joins_later_is_refused_too():
-    payload = dumps((len, "four"))
-    assert cluster.answer(cluster.identity(), payload) == (None, 4)
-    lacks, _ = cluster.answer(cluster.identity() | {"numpy": "0"}, payload)
-    assert re.fullmatch(r"numpy .*, here it is 0; install the same everywhere", lacks)
 
 
 def test_a_killed_worker_loses_nothing(two_workers, tmp_path, local):
@@ -238,9 +233,12 @@ def test_a_killed_scheduler_is_told_and_the_same_command_completes(tmp_path, loc
      *((bad, f"scheduler {bad!r} is no address;") for bad in ("nonsense://here", "tcp://[::1", ""))],
 )  # fmt: skip
 def test_an_address_where_nobody_answers_is_refused(address, says, monkeypatch):
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
-    with pytest.raises(InputError, match=rf"^{re.escape(says)}.* as in tcp://HOST:8786$"):
-        cluster.check_cluster(address)
+    monkeypatch.setattr(parallel, "CONNECT_SECONDS", 0.5)
+    with (
+        pytest.raises(InputError, match=rf"^{re.escape(says)}.* as in tcp://HOST:8786$"),
+        parallel.connected(address),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(

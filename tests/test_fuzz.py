@@ -18,10 +18,11 @@ from hypothesis import assume, example, given, settings
 
 from envprobe_book.cli import app
 from envprobe_book.cli.model import ModelOptions
+from envprobe_book.cli.options import read_scheduler_file
 from envprobe_book.reproduce import sections as notebooks
-from envprobe_core import cluster
 from envprobe_core.errors import WHOLE, InputError, in_one_line
 from envprobe_core.files import LARGEST
+from envprobe_core.parallel import ADDRESS
 from envprobe_core.runs.manifest import EPISODES, MANIFEST
 from envprobe_core.runs.recompute import check_run
 from processes import call
@@ -51,7 +52,7 @@ def is_meant(option, text):
     if option == "logs":
         return bool(re.fullmatch(r"full|none|sample:[1-9]\d{0,17}", text))
     if option == "scheduler":
-        return bool(cluster.ADDRESS.fullmatch(text))
+        return bool(ADDRESS.fullmatch(text))
     return option not in ("from", "out", "param") and bool(
         re.fullmatch(r"\s*[+-]?[\d.:,\s]+([eE][+-]?\d+)?\s*", text)
     )
@@ -219,7 +220,7 @@ def test_a_damaged_scheduler_file_is_refused(tmp_path, content):
     path = tmp_path / "scheduler.json"
     path.write_bytes(content)
     with pytest.raises(InputError, match="states no address"):
-        cluster.read_scheduler_file(path)
+        read_scheduler_file(path)
 
 
 READERS = {

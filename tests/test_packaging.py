@@ -22,7 +22,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BOOK = ["cli", "notebooks", "book"]
 EXTRAS = {
     "envprobe_core": [],
-    "envprobe_core/cluster.py": ["dask"],
+    "envprobe_core/parallel.py": ["dask"],
     "envprobe_core/llm": ["llm", "local"],
     "envprobe_core/llm/inspect_calls.py": ["inspect"],
     "envprobe_core/llm/inspect_task.py": ["inspect"],

@@ -20,7 +20,7 @@ from envprobe_core.engine import wasm
 from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.engine.instances import informative
 from envprobe_core.experiment import run
-from envprobe_core.parallel import cores, map_unordered
+from envprobe_core.parallel import cores, map_unordered, processes
 from envprobe_core.policies import POLICIES
 from envprobe_core.statistics import median_bootstrap, paired_bootstrap, resample_counts
 from envprobe_core.worlds import WORLDS
@@ -31,7 +31,8 @@ SEEDS = np.arange(2)
 def compile_everything() -> dict[str, float]:
     """Compile for the three worlds, side by side; return the processor seconds of each."""
     slowest_first = list(WORLDS)[::-1]
-    return dict(map_unordered(compile_world, slowest_first, cores(), local=True, here=False))
+    with processes(min(cores(), len(WORLDS))) as executor:
+        return dict(map_unordered(compile_world, slowest_first, executor))
 
 
 def compile_world(world: str) -> tuple[str, float]:

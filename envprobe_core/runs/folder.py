@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +27,7 @@ from envprobe_core.conditions import Condition, Seeds
 from envprobe_core.engine.batch import Columns, simulate, simulate_logged
 from envprobe_core.errors import InputError
 from envprobe_core.files import OURS, atomic_write, folder_lock, sweep
-from envprobe_core.parallel import cores, map_unordered
+from envprobe_core.parallel import cores, hands, map_unordered
 from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import tables
 from envprobe_core.runs.manifest import EPISODES, MANIFEST, Manifest, RunInputs, log_name
@@ -79,11 +80,14 @@ class RunFolder:
         self._episodes: dict[int, Columns] = {}  # by the condition's place
         self._files: dict[str, str] = {}  # SHA-256 of the logs that are written, by name
 
-    def fill(self, *, jobs: int | None = None, progress: Progress | None = None) -> None:
-        """Every condition run, here or on the cluster in force, and its log written.
+    def fill(
+        self, *, jobs: int | None = None, executor: Executor | None = None, progress: Progress | None = None
+    ) -> None:
+        """Every condition run, and its log written.
 
         Args:
             jobs: processes; by default as many as are faster.
+            executor: whom the work is handed to instead.
             progress: is called with the episodes done and to do.
         """
         pieces = pieces_of(self.inputs)
@@ -91,18 +95,21 @@ class RunFolder:
         work = total + (LOGGED_COST - 1) * sum(len(piece.seeds) for piece in pieces if piece.logged)
         found: dict[int, list[tuple[Piece, Columns, pa.Table | None]]] = {}
         missing = Counter(piece.index for piece in pieces)  # pieces of each condition
-        for made in map_unordered(run_piece, pieces, jobs or min(1 + work // PROCESS_PAYS, cores())):
-            index = made[0].index
-            found.setdefault(index, []).append(made)
-            missing[index] -= 1
-            if not missing[index]:
-                own = sorted(found.pop(index), key=lambda one: one[0].first)
-                lines = [steps for *_, steps in own if steps is not None]
-                measures = {name: np.concatenate([one[1][name] for one in own]) for name in own[0][1]}
-                self.store(index, measures, pa.concat_tables(lines) if lines else None)
-            done += len(made[0].seeds)
-            if progress is not None:
-                progress(done, total)
+        if executor is None:
+            jobs = jobs or min(1 + work // PROCESS_PAYS, cores())
+        with hands(len(pieces), jobs or 1, executor) as executor:
+            for made in map_unordered(run_piece, pieces, executor):
+                index = made[0].index
+                found.setdefault(index, []).append(made)
+                missing[index] -= 1
+                if not missing[index]:
+                    own = sorted(found.pop(index), key=lambda one: one[0].first)
+                    lines = [steps for *_, steps in own if steps is not None]
+                    measures = {name: np.concatenate([one[1][name] for one in own]) for name in own[0][1]}
+                    self.store(index, measures, pa.concat_tables(lines) if lines else None)
+                done += len(made[0].seeds)
+                if progress is not None:
+                    progress(done, total)
 
     def store(self, index: int, measures: Columns, steps: pa.Table | None) -> None:
         """A condition's episodes kept for `finish`, and its log written.

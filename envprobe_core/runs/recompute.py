@@ -6,6 +6,7 @@ the table of episodes, every measure scored anew. The manifest is compared with 
 """
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from envprobe_core.engine.batch import Trajectory
 from envprobe_core.engine.instances import informative
 from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.errors import InputError, counted
-from envprobe_core.parallel import cores, map_unordered
+from envprobe_core.parallel import cores, map_unordered, processes
 from envprobe_core.policies.voi import VOI
 from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import tables
@@ -50,10 +51,12 @@ def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], 
         raise InputError(f"{path} was run with --logs none: there are no logs to compute from")
     table, logs = tables.read_episodes(path, sizes), dict[str, Log]()
     tasks = [(path, *pair) for pair in zip(inputs.conditions, inputs.logged_seeds, strict=True)]
-    for log in map_unordered(read_log, tasks, 1 + min(episodes // PROCESS_PAYS, cores() - 1), local=True):
-        logs[log.name] = log
-        if progress is not None:
-            progress(len(logs), len(tasks))
+    jobs = min(1 + episodes // PROCESS_PAYS, cores(), len(tasks))
+    with processes(jobs) if jobs > 1 else nullcontext() as executor:
+        for log in map_unordered(read_log, tasks, executor):
+            logs[log.name] = log
+            if progress is not None:
+                progress(len(logs), len(tasks))
     wrong, hashes, readings, steps = [], [], [], 0
     for condition, theirs in zip(inputs.conditions, table, strict=True):
         log = logs[log_name(condition)]

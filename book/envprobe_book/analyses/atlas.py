@@ -37,7 +37,7 @@ from envprobe_book.claims.judge import (
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.comparing import NotTestable, PairedEpisodes, columns_read
 from envprobe_core.conditions import Condition, Seeds, find_protocols
-from envprobe_core.parallel import map_unordered
+from envprobe_core.parallel import hands, map_unordered
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import Protocol, in_words
 from envprobe_core.worlds import WORLDS
@@ -247,8 +247,9 @@ def load_atlas(
     parts = [slice(first, first + AT_ONCE) for first in range(0, profiles, AT_ONCE)]
     tasks = [((row, part), one, agents[part]) for row, one in enumerate(protocols) for part in parts]
     work = partial(_run_and_judge, claims=claims, seeds_each=seeds_each, resamples=resamples)
-    for place, *found in map_unordered(work, tasks, jobs):
-        verdict[place], support[place], targets[place] = found
+    with hands(len(tasks), jobs) as executor:
+        for place, *found in map_unordered(work, tasks, executor):
+            verdict[place], support[place], targets[place] = found
     fitted = targets[protocols.index(PROTOCOL)] if PROTOCOL in protocols else None
     return Atlas(agents, claims, tuple(one.name for one in protocols), verdict, support, fitted)
 

@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -162,7 +163,7 @@ class Cluster:
 
     def address(self) -> str | None:
         """The address of the cluster to use, None for this machine alone; two are refused."""
-        from envprobe_core.cluster import read_scheduler_file, scheduler_in_force
+        from envprobe_core.parallel import scheduler_in_force
 
         if self.scheduler is not None and self.scheduler_file is not None:
             raise InputError("--scheduler cannot stand beside --scheduler-file; one names the cluster")
@@ -171,17 +172,48 @@ class Cluster:
         return scheduler_in_force() if self.scheduler is None else self.scheduler
 
 
+def read_scheduler_file(path: Path) -> str:
+    """The address in a file that `dask scheduler --scheduler-file` wrote; refuse one without it."""
+    import orjson
+
+    from envprobe_core.files import read_whole
+
+    try:
+        stated = orjson.loads(read_whole(path))
+        if isinstance(address := stated["address"], str):
+            return address
+    except OSError as error:
+        raise InputError(f"scheduler file {path} cannot be read ({error.strerror})") from None
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise InputError(f"scheduler file {path} states no address; `dask scheduler` writes one")
+
+
+@contextmanager
+def cluster_at(address: str | None) -> Iterator[Executor | None]:
+    """The executor of a Dask cluster, after a line that says who will work; None without an address."""
+    if address is None:
+        yield None
+        return
+    from envprobe_core.parallel import connected
+
+    with connected(address) as client:
+        threads = client.ncores().values()
+        who = f"workers: {len(threads)}, threads: {sum(threads)}"
+        who = who if threads else "no worker yet: waiting for the first"
+        typer.echo(f"work goes to the cluster at {address} ({who})", err=True)
+        yield client.get_executor()
+
+
 @contextmanager
 def handing_out(address: str | None) -> Iterator[None]:
-    """Check a cluster, say in one line who will work, and hand it every grid that is run inside."""
-    from envprobe_core.cluster import ENVIRONMENT, check_cluster
+    """Hand every grid that kernels run inside to a cluster, which is checked first."""
     from envprobe_core.files import environment
+    from envprobe_core.parallel import SCHEDULER
 
-    if address is not None:
-        workers, threads = check_cluster(address)
-        who = f"workers: {workers}, threads: {threads}" if workers else "no worker yet: waiting for the first"
-        typer.echo(f"work goes to the cluster at {address} ({who})", err=True)
-    with environment(**({} if address is None else {ENVIRONMENT: address})):
+    with cluster_at(address):
+        pass
+    with environment(**({} if address is None else {SCHEDULER: address})):
         yield
 
 

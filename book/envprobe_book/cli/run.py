@@ -99,8 +99,8 @@ def run(
         elif asked is not None:
             episodes = models.run_on_model(folder, model.service(asked, out))
         else:
-            with options.handing_out(scheduler), options.progress_bar("episodes") as show:
-                folder.fill(jobs=jobs, progress=show)
+            with options.cluster_at(scheduler) as executor, options.progress_bar("episodes") as show:
+                folder.fill(jobs=jobs, executor=executor, progress=show)
                 episodes = folder.finish()
         result = folder.manifest.result_hash
     rows = summary_rows(inputs.conditions, episodes)
