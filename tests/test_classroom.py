@@ -6,7 +6,8 @@ from urllib.parse import unquote
 import pytest
 
 from built_book import SMALL
-from envprobe_book.classroom import compete, formula, leaderboard
+from envprobe_book import classroom as lab
+from envprobe_book.classroom import compete, leaderboard
 from envprobe_book.classroom.exercises import student_copy
 from envprobe_book.reproduce.sections import cell_source
 from envprobe_book.widgets.player import record_pair
@@ -88,7 +89,7 @@ def test_a_few_seeds_leave_a_wide_interval(instructors):
     instructors.get_by_role("link", name="Twenty seeds", exact=True).click()
     instructors.locator(".own-controls").wait_for()
     assert instructors.locator(".own-policy").get_by_label("Seeds").input_value() == "0:20"
-    mine = formula("c + 2 * d", "mine")
+    mine = lab.policy("mine")(lambda view: view.c + 2 * view.d)
     board = leaderboard(compete(mine, seeds="0:20", rivals=())).set_index("policy").loc["mine"]
     assert board["minus_simple_high"] - board["minus_simple_low"] > 2
 

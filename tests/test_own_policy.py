@@ -1,4 +1,4 @@
-"""A policy of one's own in the page: the same digits as in the lab, and a widget that a student can use."""
+"""A policy of one's own in the page: the Python that it writes decides alike, and a student can use it."""
 
 import json
 import random
@@ -44,18 +44,24 @@ def policy(**changes):
     return own | changes
 
 
-def test_a_formula_gives_the_same_digits_in_the_page_and_in_the_lab(folder, browse):
+def in_the_lab(page, **changes):
+    """The policy of the Python text that the page shows, without its last line, which runs it."""
+    write = "policy => EnvProbe.ownPolicy.inPython(policy, {seeds: '0:2'})"
+    text, found = page.evaluate(write, policy(**changes)), {}
+    exec(text[: text.index("lab.leaderboard(")], found)
+    return found["mine"]
+
+
+def test_a_formula_gives_the_same_digits_in_the_page_and_as_the_python_that_it_shows(folder, browse):
     page, luck = browse(folder.as_uri(), "/page.html"), random.Random(6)
     for text in FORMULAS:
         gate = luck.choice([0.0, 0.5, 1.5])
-        times = {"not_before": luck.choice([0, 4]), "last": luck.choice([None, 9])}
-        mine = lab.formula(text, "mine", gate=gate, **times)
+        asked = {"formula": text, "gate": gate}
+        asked |= {"notBefore": luck.choice([0, 4]), "last": luck.choice([None, 9])}
+        mine = in_the_lab(page, **asked)
         for rule in ("paper", "observed", "released"):
             frame = run(policies=[mine], protocols=rule, seeds="3:11")
-            asked = policy(
-                formula=text, gate=gate, notBefore=times["not_before"], last=times["last"], protocol=rule
-            )
-            found = page.evaluate(RUN, [asked, "3:11"])
+            found = page.evaluate(RUN, [policy(protocol=rule, **asked), "3:11"])
             for world, own in frame.groupby("world"):
                 np.testing.assert_array_equal(found[world]["accuracy"], own["accuracy"].to_numpy(), text)
 
@@ -78,9 +84,9 @@ def at_rest(page, act=None):
     return json.loads(page.locator(".own-result").get_attribute("data-outcome"))
 
 
-def expected(text, protocol="observed", **gate):
+def expected(page, text, protocol="observed", **gate):
     """The accuracy of a formula, and its place among the book's deployable policies."""
-    contest = lab.compete(lab.formula(text, "mine", **gate), seeds="0:12", protocols=protocol)
+    contest = lab.compete(in_the_lab(page, formula=text, **gate), seeds="0:12", protocols=protocol)
     return lab.leaderboard(contest, 100).set_index("policy").loc["mine"]
 
 
@@ -88,7 +94,7 @@ def test_a_move_of_a_weight_ranks_the_policy_anew(folder, browse):
     """By hand and by keyboard; what is said is what the lab finds, and the picture stays in sight."""
     page = browse(folder.as_uri(), "/page.html", viewport={"width": 390, "height": 844})
     began = at_rest(page)
-    wanted = expected("c + s + u + d")
+    wanted = expected(page, "c + s + u + d")
     assert abs(began["accuracy"]["value"] - wanted["accuracy"]) < 1e-12
     assert began["rank"] == wanted["rank"]
     slider = page.get_by_role("slider", name="d, dependency")
@@ -110,7 +116,7 @@ def test_a_move_of_a_weight_ranks_the_policy_anew(folder, browse):
     assert picture["y"] + picture["height"] < middle
     slider.focus()
     moved = at_rest(page, lambda: page.keyboard.press("End"))
-    wanted = expected("c + s + u + 3 * d")
+    wanted = expected(page, "c + s + u + 3 * d")
     assert abs(moved["accuracy"]["value"] - wanted["accuracy"]) < 1e-12
     assert moved["rank"] == wanted["rank"]
     assert abs(moved["gains"]["simple"]["value"] - wanted["minus_simple"]) < 1e-9
@@ -123,7 +129,9 @@ def test_a_student_plays_the_final_for_what_is_shown(folder, browse):
     root, held = page.locator(".own-policy"), page.locator(".own-held")
     at_rest(page)
     late = at_rest(page, lambda: root.get_by_role("button", name=EXAMPLES[1]["title"]).click())
-    assert abs(late["accuracy"]["value"] - expected("c + s + u + d", gate=0, last=7)["accuracy"]) < 1e-12
+    assert (
+        abs(late["accuracy"]["value"] - expected(page, "c + s + u + d", gate=0, last=7)["accuracy"]) < 1e-12
+    )
     final = root.get_by_role("button", name="Play the final")
     playwright.expect(held).to_contain_text("not looked at them yet")
     final.click()
@@ -142,7 +150,8 @@ def test_a_student_plays_the_final_for_what_is_shown(folder, browse):
     assert at_rest(page)["accuracy"] == late["accuracy"]
     root.get_by_text("World, protocol").click()
     other = at_rest(page, lambda: root.get_by_label("World", exact=True).select_option("graphnav"))
-    alone = lab.compete(lab.formula("c + s + u + d", "mine", gate=0, last=7), seeds="0:12", worlds="graphnav")
+    mine = in_the_lab(page, formula="c + s + u + d", gate=0, last=7)
+    alone = lab.compete(mine, seeds="0:12", worlds="graphnav")
     assert other["rank"] == lab.leaderboard(alone, 100).set_index("policy").loc["mine", "rank"]
 
 
@@ -168,7 +177,7 @@ def test_a_link_to_a_formula_runs_the_formula(folder, browse):
     root = page.locator(".own-policy")
     told = at_rest(page)
     assert root.get_by_label("Formula", exact=True).is_checked()
-    assert abs(told["accuracy"]["value"] - expected("d * (s + u)", gate=0.5)["accuracy"]) < 1e-12
+    assert abs(told["accuracy"]["value"] - expected(page, "d * (s + u)", gate=0.5)["accuracy"]) < 1e-12
     root.get_by_label("Weights", exact=True).check()
     root.get_by_role("button", name=EXAMPLES[3]["title"]).click()
     assert root.get_by_label("Formula", exact=True).is_checked()

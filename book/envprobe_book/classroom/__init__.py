@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from envprobe_book.classroom.checks import check
-from envprobe_book.classroom.formulas import FormulaError, formula
 from envprobe_book.classroom.policy_check import GuardedScore, PolicyError, diagnose, policy
 from envprobe_core.comparing import summarize
 from envprobe_core.conditions import (
@@ -34,7 +33,7 @@ from envprobe_core.statistics import RESAMPLES
 from envprobe_core.worlds import WORLDS
 
 __all__ = [
-    "Contest", "FormulaError", "PolicyError", "check", "compete", "diagnose", "formula", "in_percent",
+    "Contest", "PolicyError", "check", "compete", "diagnose", "in_percent",
     "leaderboard", "policy",
 ]  # fmt: skip
 

@@ -1,14 +1,14 @@
-// A formula in Python's expression syntax, read in the page as envprobe_book/classroom/formulas.py reads it.
+// A formula of a policy in Python's expression syntax, as the page reads it.
 //
 // A classic script; it adds `EnvProbe.formula`:
 //
 //   parse(text)    {value(look)}: the number that a formula gives for what is seen of one field, an object with
 //                  a number for each of `quantities`; a fault of the text, or of the numbers, is an Error of
-//                  one sentence, Python's
+//                  one sentence
 //   quantities     what a formula may name: `byField`, of each field, and `byStep`, of the step
 //
 // The text is cut into known signs and parsed by hand; nothing of it is ever run as a script. All numbers are
-// Float64 as in Python, and only what both languages round alike is offered.
+// Float64 as in Python, and only what both languages round alike is offered: the text is a Python expression, too.
 (() => {
   "use strict";
 

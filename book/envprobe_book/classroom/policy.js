@@ -13,8 +13,8 @@
 //                                                   `heldOut` where these are not the page's own
 //
 // A policy is {form: "weights" or "formula", weights, formula, gate, notBefore, last, world, protocol, budget},
-// `last` null for all steps and `budget` null for the usual one. What a policy means is what it means in the lab:
-// `lab.formula(text, gate=…, not_before=…, last=…)` gives the same digits (tests/test_own_policy.py).
+// `last` null for all steps and `budget` null for the usual one. The function that `inPython` writes decides alike in the lab, which
+// tests/test_own_policy.py runs.
 (() => {
   "use strict";
 
@@ -151,16 +151,33 @@
     }
   }
 
-  // A policy as the lab takes it: two lines of Python.
+  // A policy as the lab takes it: a Python function of the same decisions. A formula is a Python expression.
   function inPython(policy, { seeds }) {
-    const quoted = JSON.stringify(textOf(policy).replace(/\s+/g, " ").trim());
-    const more = [`gate=${policy.gate}`];
-    if (policy.notBefore > 0) more.push(`not_before=${policy.notBefore}`);
-    if (policy.last !== null) more.push(`last=${policy.last}`);
+    const text = textOf(policy).replace(/\s+/g, " ").trim(), { byField, byStep } = formulas.quantities;
+    const used = (names) => names.filter((name) => new RegExp(`\\b${name}\\b`).test(text));
+    const steps = used(byStep), fields = used(byField).length ? used(byField) : ["c"];
+    const lists = fields.map((name) => `view.${name}.tolist()`).join(", ");
+    const when = [`(value == value.max()) & (value >= ${policy.gate})`];
+    if (policy.notBefore > 0) when.push(`(view.step >= ${policy.notBefore})`);
+    if (policy.last !== null) when.push(`(view.horizon - view.step <= ${policy.last})`);
     const given = [`seeds="${seeds}"`, `protocols="${policy.protocol}"`];
     if (policy.world !== "all") given.push(`worlds="${policy.world}"`);
     if (policy.budget !== null) given.push(`budget=${policy.budget}`);
-    return `mine = lab.formula(${quoted}, "mine", ${more.join(", ")})\nlab.leaderboard(lab.compete(mine, ${given.join(", ")}))`;
+    return [
+      ...(/\bsqrt\b/.test(text) ? ["from math import sqrt"] : []),
+      "import numpy as np",
+      "from envprobe_book import classroom as lab",
+      "",
+      '@lab.policy("mine")',
+      "def mine(view):",
+      ...(steps.length ? [`    ${steps.join(", ")} = ${steps.map((name) => `view.${name}`).join(", ")}`] : []),
+      `    fields = ${fields.length > 1 ? `zip(${lists})` : lists}`,
+      `    value = np.array([float(${text}) for ${fields.join(", ")} in fields])`,
+      `    probe = ${when.join(" & ")}  # the first of these fields`,
+      "    return np.where(probe, view.threshold, view.threshold - 1)",
+      "",
+      `lab.leaderboard(lab.compete(mine, ${given.join(", ")}))`,
+    ].join("\n");
   }
 
   // measures
@@ -561,7 +578,7 @@
       const isOpen = [...results.querySelectorAll("details")].map(({ open }) => open);
       const folds = [
         ["All policies on your seeds, with 95% intervals", wide, element("p", { class: "own-note" }, "Oracles see the truth, which no deployed policy can; they have no rank.")],
-        ["The same in Python, digit for digit", element("pre", { tabindex: 0 }, inPython(policy, { seeds }))],
+        ["The same in Python", element("pre", { tabindex: 0 }, inPython(policy, { seeds }))],
       ];
       results.replaceChildren(...folds.map(([title, ...parts], at) => element("details", isOpen[at] ? { open: "" } : {}, element("summary", {}, title), ...parts)));
       tellAttempts();

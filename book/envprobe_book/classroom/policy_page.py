@@ -1,7 +1,7 @@
 """A policy of one's own in the page: what `policy.js` needs to run a reader's weights or formula there.
 
 The widget runs on the engine that the page carries, beside all policies of the book, which are run once here.
-JupyterLab shows the two lines that run the same formula with `formula` and `compete`.
+A formula is the page's; below what it found stands the Python function that decides alike, for the lab.
 """
 
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ PAIRED = ("simple", "periodic", "voi")
 SCRIPT, STYLE = "page-policy.js", "policy.css"
 """What a page with the widget loads, after the engine."""
 IN_THE_LAB = (
-    "The book's page has sliders and a formula here, which it runs itself. In the lab the same formula is "
-    'lab.formula("c + 2 * d", "mine"), for lab.compete.'
+    "The book's page has sliders and a formula here, which it runs itself. In the lab it is a function: "
+    '@lab.policy("mine") above def mine(view): return view.c + 2 * view.d, for lab.compete.'
 )
 EXAMPLES: tuple[dict[str, Any], ...] = (
     {"title": "the paper’s score: gate 1.5", "policy": {}},
