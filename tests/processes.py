@@ -5,14 +5,24 @@ import os
 import subprocess
 import sys
 import time
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
 from envprobe_book.cli import main
+from envprobe_core.sources import ROOT
 
 COMMAND = [sys.executable, "-m", "envprobe_book"]
 MARK = "ENVPROBE_TEST_MARK"  # in the environment of what a test starts, which all its children inherit
+
+
+def script(path):
+    """A script of the checkout as a module."""
+    found = spec_from_file_location(Path(path).stem, ROOT / path)
+    module = module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
 
 
 def call(*arguments):
@@ -59,6 +69,7 @@ def later(old, new, **how):
     replace(old, new, **how)
 os.replace = later
 from envprobe_book.cli import main
+from envprobe_core.sources import ROOT
 main()
 """
 

@@ -19,13 +19,10 @@ from envprobe_book.analyses.calibration import (
     Fit,
     Search,
     Settings,
-    calibrate,
     candidate,
-    fit_record,
     loss,
     predict,
     target_values,
-    write_record,
 )
 from envprobe_book.claims import load_claims, paper_value, paper_values
 from envprobe_book.claims.judge import CALIBRATED
@@ -39,7 +36,9 @@ from envprobe_core.agents.profiles import (
     read_record,
 )
 from envprobe_core.errors import InputError
+from processes import script as load
 
+script = load("data/profiles/fit.py")
 SEEDS = np.arange(42, 54)
 PAPER = target_values()
 
@@ -88,8 +87,8 @@ def test_a_fit_is_the_best_it_saw_and_the_same_again():
     short, made = Settings(8, generations=2, left_out_generations=1, seed=3), []
     for jobs in (1, 2):
         search = Search(SEEDS, jobs)
-        fitted, others = calibrate(search, short)
-        made.append(fit_record(fitted, others, search, short))
+        fitted, others = script.calibrate(search, short)
+        made.append(script.calibrated_record(fitted, others, search, short))
     assert made[0] == made[1]
     assert fitted.loss <= fitted.first_loss
     assert fitted.loss < loss(predict([BASE], SEEDS), PAPER)[0]
@@ -116,7 +115,7 @@ def test_the_committed_fit_is_what_the_code_finds(tmp_path):
         Fit(agent, ours, float(loss(ours, PAPER, counted_without(kind))), first, evaluations, kind)
         for agent, ours, kind in zip(agents, predict(agents), ("", *KINDS), strict=True)
     ]
-    write_record(tmp_path / path.name, fit_record(fits[0], fits[1:], Search()))
+    script.write_record(tmp_path / path.name, script.calibrated_record(fits[0], fits[1:], Search()))
     assert (tmp_path / path.name).read_text() == path.read_text()
     assert fits[0].loss < first
     for other in fits[1:]:
@@ -159,7 +158,7 @@ def test_damaged_profiles_are_refused(tmp_path, says):
     path, damaged = tmp_path / "broken.json", as_record(replace(TYPICAL, name="broken"), "stated")
     if says in DAMAGE:
         DAMAGE[says](damaged)
-        write_record(path, damaged)
+        script.write_record(path, damaged)
     else:  # no profile at all
         path.write_text(says)
     message = rf"profile file broken\.json: .*{re.escape(says) if says in DAMAGE else ''}"

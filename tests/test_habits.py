@@ -4,6 +4,7 @@ Errors that fall on what matters, confidence that is turned round, luck of one's
 whose criticality is settled once an episode.
 """
 
+import json
 from dataclasses import replace
 from itertools import product
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from envprobe_book.analyses.calibration import write_record
+from envprobe_core.agents import one_in_proportion
 from envprobe_core.agents.profiles import (
     LATER_HABITS,
     PROFILES,
@@ -298,7 +299,7 @@ def test_what_is_off_stands_in_no_file_and_what_is_on_comes_back(tmp_path):
     assert not set(LATER_HABITS) & set(TYPICAL.as_dict())
     for profile in (replace(ALL_ON, name="kept"), replace(TYPICAL, name="kept")):
         path = tmp_path / "kept.json"
-        write_record(path, as_record(profile, "stated"))
+        path.write_text(json.dumps(as_record(profile, "stated")))
         assert read_profile(path) == profile
     for wrong in ({"importance": 1.5}, {"contrary": -0.1}):
         with pytest.raises(InputError, match=r"is not in 0\.\.1"):

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from envprobe_book.analyses.model_runs import read_trials
+from envprobe_book.cli.model import ModelOptions
 from envprobe_core.errors import InputError
 from envprobe_core.llm import local, running
 from envprobe_core.llm.local import fetch_weights, find_weights, local_agent
 from envprobe_core.llm.replays import read_answers
-from processes import call, going, processes_of, wait_for
+from processes import call, going, processes_of, script, wait_for
 
 GGUF = b"GGUF" + bytes(range(256)) * 20_000
 
@@ -167,10 +168,10 @@ def test_a_real_model_is_asked_stored_and_replayed(real, tmp_path):
     """One situation; the answer is usable, its key holds the weights' hash, and asking again asks nobody."""
     agent = local_agent(real)
     assert agent.model.endswith(local.SHA256[:12])
-    given = ["model", "trial", "--world", "graphnav", "--prompts", "2", "--situations", "1"]
-    given += ["--concurrency", "1", "--store", tmp_path / "a.sqlite", "--out"]
+    given = ModelOptions(concurrency=1, store=tmp_path / "a.sqlite")
+    ask = script("data/replays/trial.py").ask
     for name in ("one", "two"):
-        assert call(*given, tmp_path / f"{name}.trial.gz") == 0
+        ask(tmp_path / f"{name}.trial.gz", ["graphnav"], ["2"], 1, given=given)
     one, two = (tmp_path / f"{name}.trial.gz" for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
     assert read_answers(one, running.Trial)[0].agent == agent

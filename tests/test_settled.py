@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from envprobe_book.analyses import settled
-from envprobe_book.analyses.calibration import Settings, write_record
+from envprobe_book.analyses.calibration import Settings
 from envprobe_book.claims import paper_value
 from envprobe_core.agents.profiles import HESITANT, PROFILE_FOLDER, PROFILES, read_record
 from envprobe_core.conditions import Condition
@@ -17,7 +17,9 @@ from envprobe_core.experiment import run
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import RELEASED
 from envprobe_core.sources import ROOT
+from processes import script
 
+fit = script("data/profiles/fit.py")
 PAPER = settled.target_values()
 
 
@@ -99,7 +101,7 @@ def test_figures_are_those_of_the_fit_and_stand_in_the_order_of_what_is_printed(
 
 def test_a_search_finds_the_best_it_meets_and_the_same_again():
     short, counts, few = Settings(population=8, generations=1, seed=5), [], settled.SEEDS[:30]
-    made = [settled.search(short, few, jobs, counts.append) for jobs in (1, 2)]
+    made = [fit.search_settled(short, few, jobs, counts.append) for jobs in (1, 2)]
     assert made[0] == made[1]
     assert made[0][1] == counts[-1]
     found, base = settled.predict([made[0][0], HESITANT], few)
@@ -109,10 +111,10 @@ def test_a_search_finds_the_best_it_meets_and_the_same_again():
 def test_the_committed_file_is_what_the_code_finds(tmp_path):
     """Its rates are read; all else is made again, to the last byte."""
     path = PROFILE_FOLDER / "scribe-settled.json"
-    fit = read_record(path)["fit"]
+    stated = read_record(path)["fit"]
     rates = [round(1000 * getattr(PROFILES["scribe-settled"], item.name)) for item in settled.FREE]
-    profile = settled.candidate(rates)
+    profile = fit.settled_profile(rates)
     assert profile == PROFILES["scribe-settled"]
-    write_record(tmp_path / path.name, settled.fit_record(profile, fit["evaluations"]))
+    fit.write_record(tmp_path / path.name, fit.settled_record(profile, stated["evaluations"]))
     assert (tmp_path / path.name).read_text() == path.read_text()
     assert json.loads(path.read_text())["parameters"]["own_noise"] is True

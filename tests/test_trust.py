@@ -200,7 +200,6 @@ def test_no_answer_takes_the_place_of_a_file(tmp_path, capsys, name):
     assert call("answers", "--out", tmp_path) == 2
     assert f"{name}: it is there already" in capsys.readouterr().err
     assert call("answers", "--out", tmp_path / name / "deeper") == 2
-    assert call("calibrate", "--out", tmp_path / name) == 2
     assert call("answers", "--out", ROOT / "notebooks") == 2
     assert call("book", "--out", tmp_path) == 2
     assert call("book", "--out", tmp_path / name) == 2

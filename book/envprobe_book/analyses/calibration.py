@@ -8,20 +8,16 @@ count: what the paper prints of it contradicts itself.
 
 The search is differential evolution over a grid of thousandths; every generation is one call of the engine
 over all its candidates. The best point is one that was evaluated, so that the committed profile is, to the
-last bit, what the search found.
+last bit, what the search found. `data/profiles/fit.py` writes it.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from envprobe_book.claims import paper_value
-from envprobe_core import __version__
-from envprobe_core.agents.profiles import SCRIBE, AgentProfile, as_record
+from envprobe_core.agents.profiles import SCRIBE, AgentProfile
 from envprobe_core.conditions import PAPER_POLICIES, RELEASED_SEEDS, Condition, Seeds
 from envprobe_core.engine.batch import Columns, simulate, simulate_logged
 from envprobe_core.experiment import run_conditions
@@ -215,7 +211,6 @@ def loss(predicted: Floats, paper: Floats, counted: Mask = COUNTED) -> Floats:
 
 # the search
 
-COMMAND = "envprobe calibrate --out calibrated.json"
 THOUSANDTHS = 1000
 METHOD = {"method": "scipy.optimize.differential_evolution", "strategy": "best1bin", "grid": 1 / THOUSANDTHS}
 Point = tuple[int, ...]  # the free rates in thousandths
@@ -332,45 +327,3 @@ class Search:
         """The points seen so far, best first; the earlier wins a tie."""
         points, losses = list(self.seen), loss(np.array(list(self.seen.values())), target_values(), counted)
         return [points[place] for place in np.argsort(losses, kind="stable")]
-
-
-def calibrate(search: Search, settings: Settings = DEFAULT) -> tuple[Fit, list[Fit]]:
-    """Fit to all targets, and again with each kind of target left out, to see which pulls where."""
-    return search.run(settings=settings), [search.run(kind, settings) for kind in KINDS]
-
-
-def fit_record(
-    fitted: Fit, others: Sequence[Fit], search: Search, settings: Settings = DEFAULT
-) -> dict[str, Any]:
-    """The file of a fitted profile and of all that made it; `others` left a kind of target out."""
-
-    def place(key: Place) -> dict[str, str]:
-        return dict(zip(("source", "row", "column"), key, strict=True))
-
-    targets = [
-        {"name": target.name, **place(target.place), "also": list(map(place, target.repeats))}
-        | {"follows": target.follows, "dropped": target.dropped, "paper": target.value}
-        | {"ours": float(ours), "residual": float(ours - target.value)}
-        for target, ours in zip(TARGETS, fitted.predicted, strict=True)
-    ]
-    titles = [target.name for target in TARGETS]
-    left_out = [
-        {"kind": other.left_out, "value": other.loss}
-        | {"rates": {item.name: getattr(other.profile, item.name) for item in FREE}}
-        | {"ours": dict(zip(titles, other.predicted.tolist(), strict=True))}
-        for other in others
-    ]
-    seeds = "{}:{}".format(*RELEASED_SEEDS) if search.seeds is None else ",".join(map(str, search.seeds))
-    fit = {"command": COMMAND, "engine_version": __version__}
-    fit |= {"protocol": PROTOCOL.name, "regime": REGIME.name, "seeds": seeds}
-    fit |= {"policies": list(TARGET_POLICIES), "base": BASE.name, "free": list(map(asdict, FREE))}
-    objective = {"loss": "soft-l1", "scale": SCALE, "value": fitted.loss}
-    objective |= {"first_generation": fitted.first_loss}
-    fit |= {"optimizer": METHOD | asdict(settings), "objective": objective}
-    fit |= {"evaluations": fitted.evaluations, "targets": targets, "left_out": left_out}
-    return as_record(fitted.profile, "fitted") | {"fit": fit}
-
-
-def write_record(path: Path, record: dict[str, Any]) -> None:
-    """Write a profile's file; the same record gives the same bytes."""
-    path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

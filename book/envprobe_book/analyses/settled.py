@@ -7,32 +7,19 @@ accurate the others are and how often they succeed are no targets. That (c+d) an
 accurate and complete fewer had been seen before the habits were chosen, as all figures of `scribe-hesitant`
 had: what is not fitted is no blind prediction.
 
-The search is that of `calibration`, on seeds that no page of the book runs.
+The search, `data/profiles/fit.py`, is that of `calibration`, on seeds that no page of the book runs.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from envprobe_book.analyses.calibration import (
-    METHOD,
-    PROTOCOL,
-    REGIME,
-    THOUSANDTHS,
-    Free,
-    Place,
-    Point,
-    Settings,
-    minimise,
-    soft_l1,
-)
+from envprobe_book.analyses.calibration import PROTOCOL, REGIME, Free, Place, soft_l1
 from envprobe_book.claims import paper_value
-from envprobe_core import __version__
-from envprobe_core.agents.profiles import HESITANT, AgentProfile, as_record
+from envprobe_core.agents.profiles import HESITANT, AgentProfile
 from envprobe_core.conditions import Condition, Seeds
 from envprobe_core.experiment import run_conditions
 from envprobe_core.policies import POLICIES
@@ -45,9 +32,7 @@ EPISODES = 220  # of an arm on tools, in the paper
 PAIRS_SCALE, SHARE_SCALE = 10 / EPISODES, 0.03  # stated before the fit: ten pairs, three points
 TOOLS, SPATIAL = ("tooldag",), ("objectstate", "graphnav")
 STRATA = (("procedural", TOOLS, "tools"), ("spatial", SPATIAL, "rooms and graphs"))
-SETTINGS = Settings(population=32, generations=16)
 ARMS = {"simple": "EnvProbe-Simple", "cd": "(c+d)", "minus-u": "Simple without u"}
-COMMAND = f"envprobe calibrate --profile {NAME} --out {NAME}.json"
 
 
 def pairs_behind(method: float, reference: float, p: float, episodes: int = EPISODES) -> tuple[int, int]:
@@ -183,58 +168,6 @@ def loss(predicted: Floats, paper: Floats) -> Floats:
     """
     scales = np.array([target.scale for target in TARGETS])
     return soft_l1((predicted - paper) / scales).sum(axis=-1)
-
-
-def candidate(point: Sequence[int]) -> AgentProfile:
-    """The base profile with the free rates set, given in thousandths."""
-    rates = {item.name: int(whole) / THOUSANDTHS for item, whole in zip(FREE, point, strict=True)}
-    return replace(BASE, name=NAME, **rates, assumption=ASSUMPTION)
-
-
-def search(
-    settings: Settings = SETTINGS,
-    seeds: Seeds = SEEDS,
-    jobs: int = 1,
-    tell: Callable[[int], None] = lambda evaluated: None,
-) -> tuple[AgentProfile, int]:
-    """The profile of the least objective that a search meets, and how many it met.
-
-    Args:
-        settings: how long and from where it runs.
-        seeds: the episodes of each arm.
-        jobs: processes; changes nothing but speed.
-        tell: called after a generation with how many were met so far.
-    """
-    seen: dict[Point, Floats] = {}
-
-    def objective(points: list[Point]) -> Floats:
-        if new := list(dict.fromkeys(point for point in points if point not in seen)):
-            seen.update(zip(new, predict(list(map(candidate, new)), seeds, jobs=jobs), strict=True))
-            tell(len(seen))
-        return loss(np.array([seen[point] for point in points]), target_values())
-
-    minimise(objective, FREE, settings.generations, settings)
-    losses = loss(np.array(list(seen.values())), target_values())
-    return candidate(list(seen)[int(np.argmin(losses))]), len(seen)
-
-
-def fit_record(profile: AgentProfile, evaluations: int, settings: Settings = SETTINGS) -> dict[str, Any]:
-    """The file of the fitted profile and of all that made it."""
-    predicted = predict([profile])[0]
-    targets = [
-        {"name": target.name, "kind": target.kind, "scale": target.scale}
-        | dict(zip(("source", "row", "column"), target.place, strict=True))
-        | {"paper": target.value, "ours": float(ours), "residual": float(ours - target.value)}
-        for target, ours in zip(TARGETS, predicted, strict=True)
-    ]
-    fit = {"command": COMMAND, "engine_version": __version__}
-    fit |= {"protocol": PROTOCOL.name, "regime": REGIME.name}
-    fit |= {"seeds": f"{SEEDS[0]}:{SEEDS[-1] + 1}", "base": HESITANT.name}
-    fit |= {"free": list(map(asdict, FREE))}
-    used = {name: value for name, value in asdict(settings).items() if name != "left_out_generations"}
-    fit |= {"optimizer": METHOD | used, "evaluations": evaluations, "targets": targets}
-    fit |= {"objective": {"loss": "soft-l1", "value": float(loss(predicted, target_values()))}}
-    return as_record(profile, "fitted") | {"fit": fit}
 
 
 # beside the paper

@@ -21,14 +21,16 @@ app = typer.Typer(
     name="envprobe",
     add_completion=False,
     pretty_exceptions_enable=False,
+    epilog="Beside their results lie two scripts: data/profiles/fit.py (which was calibrate) and "
+    "data/replays/trial.py (which was model trial).",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for group, commands in {
     app: (
         run.run, model.estimate, model.doctor, run.recompute, reproduce.reproduce, reproduce.book,
-        run.calibrate, run.claims, reproduce.answers, reproduce.lab, run.compile_engine, run.list_names,
+        run.claims, reproduce.answers, reproduce.lab, run.compile_engine, run.list_names,
     ),
-    model.model: (model.fetch, model.trial),
+    model.model: (model.fetch,),
     model.store: (model.stats, model.verify, model.export),
 }.items():  # fmt: skip
     for command in commands:

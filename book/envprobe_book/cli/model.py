@@ -492,39 +492,6 @@ def fetch() -> None:
     typer.echo(f"{'fetched and verified' if fetched else 'already there'}: {path}, sha256 {local.SHA256}")
 
 
-def trial(
-    out: Annotated[Path, "FILE", "File to write, as in x.trial.gz."],
-    world: Annotated[list[str], "W", "World; may be repeated."],
-    prompts: Annotated[list[str], "V", "Version of the prompts; may be repeated."],
-    situations: Annotated[int, "N", "Of each world.", range(1, 10_001)] = 200,
-    regime: Annotated[str, "R", "Stress regime."] = "S1",
-    given: Annotated[ModelOptions, ("model", "concurrency", "store")] = ModelOptions(),
-    note: Note = "",
-) -> None:
-    """Ask a local model about the same situations in several versions of the prompts.
-
-    The answers go to a file from which the book computes how many could be used, how many of the seen fields
-    were written right, how many rows were copied from an example, and how many actions were distinct.
-    Run again after an interruption, the command resumes where it stopped.
-    """
-    from envprobe_core.conditions import make_condition
-    from envprobe_core.llm import running
-    from envprobe_core.llm.prompts import find_version
-
-    refuse_existing("--out", out)
-    for each in world:
-        make_condition(each, "simple", regime)  # a name that is none is refused before a store is made
-    agent, versions = given.agent(LOCAL), [find_version(each) for each in prompts]
-    asked = running.Trial(
-        agent=agent, worlds=world, versions=versions, policy="simple", regime=regime,
-        situations=situations, note=note,
-    )  # fmt: skip
-    service = given.service(agent, out)
-    storing = ending.storing_first(service.answers.path, lambda: f"{out} was not written")
-    with storing, _open_answers(service) as answers:
-        _write(out, asked, answers, running.ask_trial(asked, service), agent)
-
-
 # ---------------------------------------------------------------- a store of answers
 
 

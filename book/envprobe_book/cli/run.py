@@ -1,4 +1,4 @@
-"""Commands of the experiment: run, recompute, claims, calibrate, compile, list."""
+"""Commands of the experiment: run, recompute, claims, compile, list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -200,79 +200,6 @@ def claims(
     counts = board.groupby(["verdict", "protocol"]).size()
     rows = [[told(None, one), *(str(counts.get((one, name), 0)) for name in under)] for one in STYLES]
     options.print_table(title, ["verdict"], under, rows, width=180)
-
-
-FITTED = ("calibrated", "scribe-settled")
-
-
-def calibrate(
-    profile: Annotated[str, "NAME", "What to fit: calibrated or scribe-settled."] = FITTED[0],
-    jobs: options.Jobs = None,
-    out: Annotated[File, "FILE", "New file for the fitted profile."] = None,
-) -> None:
-    """Fit a profile to the paper, and say how well it fits.
-
-    For `calibrated` only the accuracies of Periodic and the canonical confident-wrong rate are looked at; for
-    `scribe-settled` pairs that disagree, episodes without a probe, and the accuracies of Periodic. Both are
-    measured under `released`. The same command gives the same file, which holds all that made it.
-    """
-    from envprobe_core.files import atomic_write, refuse_existing
-
-    look_up("fitted profile", profile, dict.fromkeys(FITTED))
-    if out is not None:
-        refuse_existing("--out", out)
-    from envprobe_book.analyses.calibration import write_record
-
-    start, jobs = time.monotonic(), jobs or options.CORES
-    fit = _fit_settled if profile == "scribe-settled" else _fit_calibrated
-    record, heads, rows, count = fit(jobs)
-    options.print_table("", ["target", "where"], heads, rows)
-    typer.echo(f"{count} profiles evaluated in {time.monotonic() - start:.0f} s")
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(out, new=True) as temporary:
-            write_record(temporary, record)
-        typer.echo(f"written: {out}")
-
-
-_Fitted = tuple[dict[str, Any], list[str], list[list[str]], int]
-"""A profile's file, the further heads and the rows of its table, and how many profiles were evaluated."""
-
-
-def _tell(count: int) -> None:
-    if sys.stderr.isatty():
-        typer.echo(f"\r{count} profiles evaluated", err=True, nl=False)
-
-
-def _fit_calibrated(jobs: int) -> _Fitted:
-    from envprobe_book.analyses import calibration
-
-    search = calibration.Search(jobs=jobs, tell=_tell)
-    fitted, others = calibration.calibrate(search)
-    fits, rows = [fitted, *others], []
-    for index, target in enumerate(calibration.TARGETS):
-        figures = (f"{one.predicted[index]:.3f} ({one.residuals[index]:+.3f})" for one in fits)
-        rows.append([target.symbol, target.place[0], f"{target.value:.3f}", *figures])
-    for item in calibration.FREE:
-        rates = (f"{getattr(one.profile, item.name):.3f}" for one in fits)
-        rows.append([item.name, "free rate", "", *rates])
-    rows.append(["objective", "soft L1", "", *(f"{one.loss:.3f}" for one in fits)])
-    heads = ["printed", "fit", *(f"without {other.left_out}" for other in others)]
-    return calibration.fit_record(fitted, others, search), heads, rows, len(search.seen)
-
-
-def _fit_settled(jobs: int) -> _Fitted:
-    from envprobe_book.analyses import settled
-
-    profile, count = settled.search(jobs=jobs, tell=_tell)
-    record = settled.fit_record(profile, count)
-    rows = [
-        [own["name"], own["source"], f"{own['paper']:.3f}", f"{own['ours']:.3f} ({own['residual']:+.3f})"]
-        for own in record["fit"]["targets"]
-    ]
-    rows += [[one.name, "free rate", "", f"{getattr(profile, one.name):.3f}"] for one in settled.FREE]
-    rows.append(["objective", "soft L1", "", f"{record['fit']['objective']['value']:.3f}"])
-    return record, ["printed", "fit"], rows, count
 
 
 def compile_engine() -> None:
