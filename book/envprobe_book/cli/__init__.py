@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.exceptions import TyperException
 
-from envprobe_book.cli import ending, model, options, reproduce, run
+from envprobe_book.cli import ending, model, reproduce, run
 from envprobe_book.extras import check_command, extra_of
 from envprobe_core import __version__
 from envprobe_core.errors import InputError, StoppedError, in_one_line
@@ -34,7 +34,7 @@ for group, commands in {
     model.store: (model.stats, model.verify, model.export),
 }.items():  # fmt: skip
     for command in commands:
-        group.command(command.__name__.partition("_")[0])(options.expanded(command))
+        group.command(command.__name__.partition("_")[0])(command)
 app.add_typer(model.store, name="store")
 app.add_typer(model.model, name="model")
 

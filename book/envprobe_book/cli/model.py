@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import typer
 
 from envprobe_book.cli import ending, options
-from envprobe_book.cli.options import File, Number, Text, Whole, check_positive
+from envprobe_book.cli.options import check_positive, file, number, whole
 from envprobe_core.errors import InputError, StoppedError, counted, first_fault, look_up
 from envprobe_core.files import refuse_existing
 
@@ -47,48 +47,178 @@ store = typer.Typer(
 
 # ---------------------------------------------------------------- options
 
-OneObject = Annotated[bool, "", "Print one JSON object and nothing else."]
-Note = Annotated[str, "TEXT", "Where the answers come from, for readers."]
+OneObject = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Note = Annotated[str, typer.Option(metavar="TEXT", help="Where the answers come from, for readers.")]
 StoreFile = Annotated[Path, typer.Argument(metavar="FILE", help="Store that a run on a model made.")]
 Agent = Annotated[
     str,
-    "[simulated|openai|local|inspect:PROVIDER/MODEL]",
-    "Who acts: the simulated agent, a language model behind an OpenAI-compatible server, one that runs on "
-    "this machine without a key (`envprobe model fetch`), or one of any provider that Inspect knows.",
+    typer.Option(
+        metavar="[simulated|openai|local|inspect:PROVIDER/MODEL]",
+        help="Who acts: the simulated agent, a language model behind an OpenAI-compatible server, one that "
+        "runs on this machine without a key (`envprobe model fetch`), or one of any provider that Inspect "
+        "knows.",
+    ),
 ]
-MODEL = "Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf."
-ADDRESS = (
-    "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and is "
-    "sent a made-up one where OPENAI_API_KEY is not set."
-)
-EXTRA = "Further parts of each request, one JSON object, as in '{\"top_k\": 1}'."
-CAP = "The most that all attempts in the store may cost; no call is made that could exceed it."
-AT_ONCE = "Calls under way at once; with --agent local its servers, of one thread each."
-OFFLINE = "Take every answer from the store; needs no key and opens no connection."
-REPLAY = "Take every answer from a file that `envprobe store export` wrote; it names the model."
+PANEL = "Language model as the agent"
+Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="M",
+        rich_help_panel=PANEL,
+        help="Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf.",
+    ),
+]
+JudgeModel = Annotated[
+    str | None,
+    typer.Option(
+        metavar="M", show_default="the same", rich_help_panel=PANEL, help="Second model of the policy judge."
+    ),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        show_default="OpenAI's",
+        rich_help_panel=PANEL,
+        help="Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and "
+        "is sent a made-up one where OPENAI_API_KEY is not set.",
+    ),
+]
+Prompts = Annotated[
+    str | None,
+    typer.Option(
+        metavar="V",
+        show_default="2",
+        rich_help_panel=PANEL,
+        help="Version of the prompts: 1, 2, public or public-hint.",
+    ),
+]
+Reasks = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        parser=whole(0, 9),
+        show_default="2",
+        rich_help_panel=PANEL,
+        help="Times that an unusable answer is asked for again. [0..9]",
+    ),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        parser=whole(1, 100_000),
+        show_default="512",
+        rich_help_panel=PANEL,
+        help="Most tokens of a belief update. [1..100000]",
+    ),
+]
+ExtraBody = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JSON",
+        rich_help_panel=PANEL,
+        help="Further parts of each request, one JSON object, as in '{\"top_k\": 1}'.",
+    ),
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        parser=whole(1, 1024),
+        show_default=f"{DEFAULT_CONCURRENCY}; local: cores",
+        rich_help_panel=PANEL,
+        help="Calls under way at once; with --agent local its servers, of one thread each. [1..1024]",
+    ),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        metavar="USD",
+        parser=number,
+        show_default="no cap",
+        rich_help_panel=PANEL,
+        help="The most that all attempts in the store may cost; no call is made that could exceed it.",
+    ),
+]
+Prices = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        parser=file,
+        show_default="data/prices.json",
+        rich_help_panel=PANEL,
+        help="Prices, in the form of data/prices.json.",
+    ),
+]
+Store = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        parser=file,
+        show_default="DIR.answers.sqlite",
+        rich_help_panel=PANEL,
+        help="Keeps the answers, also of several runs.",
+    ),
+]
+ReplayOnly = Annotated[
+    bool,
+    typer.Option(
+        "--replay-only",
+        rich_help_panel=PANEL,
+        help="Take every answer from the store; needs no key and opens no connection.",
+    ),
+]
+Replay = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        parser=file,
+        rich_help_panel=PANEL,
+        help="Take every answer from a file that `envprobe store export` wrote; it names the model.",
+    ),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        metavar="S",
+        parser=number,
+        show_default="120; local: 900",
+        rich_help_panel=PANEL,
+        help="Seconds that a call may take to its end.",
+    ),
+]
+Attempts = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        parser=whole(1, 100),
+        show_default="6",
+        rich_help_panel=PANEL,
+        help="Times a call is tried before the run stops. [1..100]",
+    ),
+]
 
 
 @dataclass(frozen=True)
 class ModelOptions:
     """What was given on the command line; None or False where nothing was."""
 
-    PANEL = "Language model as the agent"
-
-    model: Annotated[Text, "M", MODEL] = None
-    judge_model: Annotated[Text, "M", "Second model of the policy judge.", "the same"] = None
-    base_url: Annotated[Text, "URL", ADDRESS, "OpenAI's"] = None
-    prompts: Annotated[Text, "V", "Version of the prompts: 1, 2, public or public-hint.", "2"] = None
-    reasks: Annotated[Whole, "N", "Times that an unusable answer is asked for again.", "2", range(10)] = None
-    max_tokens: Annotated[Whole, "N", "Most tokens of a belief update.", "512", range(1, 100_001)] = None
-    extra_body: Annotated[Text, "JSON", EXTRA] = None
-    concurrency: Annotated[Whole, "N", AT_ONCE, f"{DEFAULT_CONCURRENCY}; local: cores", range(1, 1025)] = None
-    max_cost: Annotated[Number, "USD", CAP, "no cap"] = None
-    prices: Annotated[File, "FILE", "Prices, in the form of data/prices.json.", "data/prices.json"] = None
-    store: Annotated[File, "FILE", "Keeps the answers, also of several runs.", "DIR.answers.sqlite"] = None
-    replay_only: Annotated[bool, "", OFFLINE] = False
-    replay: Annotated[File, "FILE", REPLAY] = None
-    timeout: Annotated[Number, "S", "Seconds that a call may take to its end.", "120; local: 900"] = None
-    attempts: Annotated[Whole, "N", "Times a call is tried before the run stops.", "6", range(1, 101)] = None
+    model: str | None = None
+    judge_model: str | None = None
+    base_url: str | None = None
+    prompts: str | None = None
+    reasks: int | None = None
+    max_tokens: int | None = None
+    extra_body: str | None = None
+    concurrency: int | None = None
+    max_cost: float | None = None
+    prices: Path | None = None
+    store: Path | None = None
+    replay_only: bool = False
+    replay: Path | None = None
+    timeout: float | None = None
+    attempts: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers and an address that cannot be used."""
@@ -328,9 +458,25 @@ def say_calls(folder: Path) -> Iterator[str]:
 
 
 def estimate(
-    grid: options.Grid,
-    given: Annotated[ModelOptions, ("model", "judge_model", "base_url", "concurrency", "prices")],
-    sample: Annotated[int, "N", "Seeds of each condition in the dry run.", range(1, 10_001)] = 5,
+    *,
+    world: options.World = None,
+    policy: options.Policies = None,
+    regime: options.Regime = "S2",
+    protocol: options.Protocol = None,
+    seeds: options.Seeds = None,
+    budget: options.Budget = None,
+    threshold: options.Threshold = None,
+    model: Model = None,
+    judge_model: JudgeModel = None,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = None,
+    prices: Prices = None,
+    sample: Annotated[
+        int,
+        typer.Option(
+            metavar="N", parser=whole(1, 10_000), help="Seeds of each condition in the dry run. [1..10000]"
+        ),
+    ] = 5,
     json: OneObject = False,
 ) -> None:
     """Estimate calls, tokens and money of a run on a model, from a dry run of its prompts.
@@ -340,15 +486,17 @@ def estimate(
     """
     from envprobe_core.llm import agent, calls
 
-    asked, prices = given.agent(), calls.read_prices(given.prices)
+    given = ModelOptions(model, judge_model, base_url, concurrency=concurrency, prices=prices)
+    asked, known = given.agent(), calls.read_prices(prices)
+    grid = options.Grid(world, policy, regime, protocol, seeds, budget, threshold)
     inputs = grid.inputs("typical", "none", asked)
-    found = agent.estimate(inputs.conditions, inputs.seeds_of_conditions, asked, prices, sample)
+    found = agent.estimate(inputs.conditions, inputs.seeds_of_conditions, asked, known, sample)
     cost, most = found.pop("cost"), found.pop("most")
     if json:
         options.print_json(found | {"cost_usd": cost, "most_usd": most})
         return
-    at_once = given.concurrency or DEFAULT_CONCURRENCY
-    unpriced = ", ".join(sorted(one for one in asked.models if calls.find_price(prices, one) is None))
+    at_once = concurrency or DEFAULT_CONCURRENCY
+    unpriced = ", ".join(sorted(one for one in asked.models if calls.find_price(known, one) is None))
     said = f"not known: no price for {unpriced}; give one with --prices"
     if cost is not None:
         said = f"{calls.dollars(cost)}; {calls.dollars(most)} were every call to cost its most"
@@ -365,13 +513,28 @@ def estimate(
     )
 
 
-DOCTOR = (
-    "model", "base_url", "prompts", "max_tokens", "extra_body", "concurrency", "max_cost", "prices", "store",
-    "timeout", "attempts",
-)  # fmt: skip
-
-
-def doctor(grid: options.Grid, given: Annotated[ModelOptions, DOCTOR], json: OneObject = False) -> None:
+def doctor(
+    *,
+    world: options.World = None,
+    policy: options.Policies = None,
+    regime: options.Regime = "S2",
+    protocol: options.Protocol = None,
+    seeds: options.Seeds = None,
+    budget: options.Budget = None,
+    threshold: options.Threshold = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    prompts: Prompts = None,
+    max_tokens: MaxTokens = None,
+    extra_body: ExtraBody = None,
+    concurrency: Concurrency = None,
+    max_cost: MaxCost = None,
+    prices: Prices = None,
+    store: Store = None,
+    timeout: Timeout = None,
+    attempts: Attempts = None,
+    json: OneObject = False,
+) -> None:
     """Try a server before money is spent: what it refuses, and what share of ten situations it reads.
 
     The situations are of the run that the options describe, by default `simple` in all worlds at S2. They
@@ -391,7 +554,11 @@ def doctor(grid: options.Grid, given: Annotated[ModelOptions, DOCTOR], json: One
         try_server,
     )
 
-    wanted = replace(grid, world=grid.world or ["all"], policy=grid.policy or ["simple"])
+    given = ModelOptions(
+        model, None, base_url, prompts, None, max_tokens, extra_body, concurrency, max_cost, prices, store,
+        timeout=timeout, attempts=attempts,
+    )  # fmt: skip
+    wanted = options.Grid(world or ["all"], policy or ["simple"], regime, protocol, seeds, budget, threshold)
     wanted.inputs("typical", "none", None)  # what cannot be meant is refused before anybody is asked
     if given.model is None and given.base_url is not None:
         given = replace(given, model=_only_model(given))
@@ -406,8 +573,8 @@ def doctor(grid: options.Grid, given: Annotated[ModelOptions, DOCTOR], json: One
 
     with ending.storing_first(service.answers.path, so_far), _open_answers(service):
         found = try_server(service, met, tried.append)
-    prices = calls.read_prices(given.prices)
-    run = estimate_run(found, inputs.conditions, inputs.seeds_of_conditions, asked, prices)
+    known = calls.read_prices(prices)
+    run = estimate_run(found, inputs.conditions, inputs.seeds_of_conditions, asked, known)
     read, where = found.count(STRICTLY, LOOSELY), given.base_url or calls.OPENAI_URL
     rows = [
         {
@@ -497,9 +664,15 @@ def fetch() -> None:
 
 def stats(
     file: StoreFile,
+    *,
     json: OneObject = False,
-    given: Annotated[ModelOptions, ("prices",)] = ModelOptions(),
-    run: Annotated[File, "DIR", "Say also what each condition of this run cost."] = None,
+    prices: Prices = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", parser=options.file, help="Say also what each condition of this run cost."
+        ),
+    ] = None,
 ) -> None:
     """Count what was asked, answered, wasted and paid.
 
@@ -510,11 +683,11 @@ def stats(
     from envprobe_core.llm.calls import dollars, read_prices
     from envprobe_core.llm.store import cost_of_conditions, read_stats
 
-    prices = read_prices(given.prices)
-    found, conditions = read_stats(file, prices), []
+    known = read_prices(prices)
+    found, conditions = read_stats(file, known), []
     if run is not None:
         with _replayed(file, run) as (header, _, asked):
-            costs = cost_of_conditions(file, [one.answers for one in asked], prices)
+            costs = cost_of_conditions(file, [one.answers for one in asked], known)
             conditions = [
                 condition.key | cost for condition, cost in zip(header.inputs.conditions, costs, strict=True)
             ]
@@ -545,7 +718,14 @@ def stats(
 
 
 def verify(
-    file: StoreFile, run: Annotated[File, "DIR", "A finished run whose answers must all be there."] = None
+    file: StoreFile,
+    *,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", parser=options.file, help="A finished run whose answers must all be there."
+        ),
+    ] = None,
 ) -> None:
     """Recompute every key, verdict and total of a store; with --run, also the run and its calls.jsonl.
 
@@ -570,8 +750,14 @@ def verify(
 
 def export(
     file: StoreFile,
-    run: Annotated[Path, "DIR", "Folder of a finished run on a model."],
-    out: Annotated[Path, "REPLAY", "File to write, as in answers.replay.gz."],
+    *,
+    run: Annotated[
+        Path, typer.Option(metavar="DIR", parser=options.file, help="Folder of a finished run on a model.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="REPLAY", parser=options.file, help="File to write, as in answers.replay.gz."),
+    ],
     note: Note = "",
 ) -> None:
     """Write the answers that a run used to a small file, with which anybody can replay it.

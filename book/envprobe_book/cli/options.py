@@ -1,23 +1,16 @@
-"""Options that several commands take, each declared once, and what commands show in common.
-
-An option is a parameter of a command, or a field of a group that several commands take: a dataclass. Its type
-is `Annotated[kind, metavar, help]`; behind the help may stand what is shown as the default, and the `range`
-of a whole number. `expanded` makes Typer's options of them.
-"""
+"""Options that several commands take, each declared once, and what commands show in common."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,77 +24,39 @@ CORES = os.cpu_count() or 1
 LARGEST = 10**9  # seconds or dollars
 LISTED = 20  # faults that are spelled out
 
-Text, Whole, Number, File, Texts = str | None, int | None, float | None, Path | None, list[str] | None
-READERS = {Whole: int, int: int, Number: float, float: float, File: Path, Path: Path}
+
+def file(text: Any) -> Path:
+    """Read a path; an empty one, of a variable that is not set, Python would take for the working folder."""
+    if not str(text):
+        raise typer.BadParameter("'' names no file or folder")
+    return Path(text)
 
 
-def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """Make Typer's options of a command's parameters, and of each field of every group among them.
-
-    Of `Annotated[Group, ("model", "prices")]` it has only these fields, in the order of the group.
-    """
-    hints, groups, parameters = get_type_hints(command, include_extras=True), {}, []
-
-    def add(name: str, hint: Any, default: Any, panel: str | None = None) -> None:
-        made = {"default": default, "annotation": _as_typer_has_it(name, hint, panel)}
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **made))
-
-    for name, parameter in inspect.signature(command).parameters.items():
-        only = getattr(hints[name], "__metadata__", [()])[0]
-        kind = getattr(hints[name], "__origin__", hints[name])
-        if not is_dataclass(kind):
-            add(name, hints[name], parameter.default)
-            continue
-        own = get_type_hints(kind, include_extras=True)
-        groups[name] = kind, [field.name for field in fields(kind) if not only or field.name in only]
-        for field in fields(kind):
-            if field.name in groups[name][1]:
-                add(field.name, own[field.name], field.default, kind.PANEL)
-
-    @functools.wraps(command)
-    def call(**given: Any) -> None:
-        for name, (kind, taken) in groups.items():
-            given[name] = kind(**{field: given.pop(field) for field in taken})
-        command(**given)
-
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return call
+def number(text: Any) -> float:
+    """Read a number as people write it: Python's `1_000` and digits of other scripts are none."""
+    return _read(float, text)
 
 
-def _as_typer_has_it(name: str, hint: Any, panel: str | None) -> Any:
-    """The type of a parameter for Typer, whose own declarations stay as they are."""
-    kind, (metavar, *about) = getattr(hint, "__origin__", hint), getattr(hint, "__metadata__", [None])
-    if not isinstance(metavar, str):
-        return hint
-    told, shown = about[0], next((one for one in about[1:] if isinstance(one, str)), True)
-    within = next((one for one in about[1:] if isinstance(one, range)), None)
-    if within is not None:
-        told += f" [{within[0]}..{within[-1]}]"
-    reader = functools.partial(_read, READERS[kind], within) if kind in READERS else None
-    flag = f"--{name.rstrip('_').replace('_', '-')}"
-    how = {"metavar": metavar or None, "show_default": shown, "rich_help_panel": panel, "parser": reader}
-    return Annotated[kind, typer.Option(flag, help=told, **how)]
+def whole(low: int | None = None, high: int | None = None) -> Callable[[Any], int]:
+    """A reader of whole numbers as people write them, within a range where there is one."""
+
+    def read(text: Any) -> int:
+        value = _read(int, text)
+        if low is not None and high is not None and not low <= value <= high:
+            raise typer.BadParameter(f"{value} is not in {low}..{high}")
+        return value
+
+    return read
 
 
-def _read(kind: type, within: range | None, text: Any) -> Any:
-    """Read a path, or a number as people write it: Python's `1_000` and digits of other scripts are none."""
-    if isinstance(text, kind):  # a default
-        return text
-    if kind is Path:
-        if not text:  # a variable that is not set; Python takes it for the working folder
-            raise typer.BadParameter("'' names no file or folder")
-        return Path(text)
+def _read(kind: type, text: Any) -> Any:
     try:
-        if "_" in text or not text.isascii():
+        if "_" in str(text) or not str(text).isascii():
             raise ValueError
-        value = kind(text)
+        return kind(text)
     except ValueError:
         what = "a whole number" if kind is int else "a number"
         raise typer.BadParameter(f"{text!r} is not {what}") from None
-    if within is not None and value not in within:
-        raise typer.BadParameter(f"{value} is not in {within[0]}..{within[-1]}")
-    return value
 
 
 def check_positive(option: str, value: float | None) -> float | None:
@@ -111,28 +66,77 @@ def check_positive(option: str, value: float | None) -> float | None:
     return value
 
 
-Json = Annotated[bool, "", "Print JSON on standard output, and nothing else."]
-Profile = Annotated[str, "NAME", "Profile of the simulated agent."]
-Jobs = Annotated[Whole, "N", "Processes; changes nothing but speed.", "as many as pay", range(1, 257)]
-GIVEN = "Give a parameter another value in every chosen section that has it; may be repeated."
-Assignments = Annotated[Texts, typer.Option("--param", "-p", metavar="NAME=VALUE", help=GIVEN)]
-OWN_SEEDS = "the regime's own; at S2 0:220, under released 42:262"
-SWITCHED = "Protocol, also with switches turned, as in paper:clock=stands,end=success; may be repeated."
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and nothing else.")]
+Profile = Annotated[str, typer.Option(metavar="NAME", help="Profile of the simulated agent.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        parser=whole(1, 256),
+        show_default="as many as pay",
+        help="Processes; changes nothing but speed. [1..256]",
+    ),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        "-p",
+        metavar="NAME=VALUE",
+        help="Give a parameter another value in every chosen section that has it; may be repeated.",
+    ),
+]
+
+# what a run is of
+World = Annotated[
+    list[str] | None, typer.Option(metavar="W", help="World; may be repeated; `all` for every one.")
+]
+Policies = Annotated[
+    list[str] | None, typer.Option(metavar="P", help="Policy; may be repeated; `all` for every one.")
+]
+Regime = Annotated[str, typer.Option(metavar="R", help="Stress regime.")]
+Protocol = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="P",
+        show_default="paper",
+        help="Protocol, also with switches turned, as in paper:clock=stands,end=success; may be repeated.",
+    ),
+]
+Seeds = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A:B",
+        show_default="the regime's own; at S2 0:220, under released 42:262",
+        help="Seeds A..B-1, a seed, or several of these with commas.",
+    ),
+]
+Budget = Annotated[
+    int | None,
+    typer.Option(metavar="N", parser=whole(), show_default="horizon / 4", help="Probes an episode may fire."),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X",
+        parser=number,
+        show_default="1.5",
+        help="Score from which a policy with a threshold probes.",
+    ),
+]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The cells of a run."""
+    """The conditions of a run, as they were given."""
 
-    PANEL = None
-
-    world: Annotated[Texts, "W", "World; may be repeated; `all` for every one."] = None
-    policy: Annotated[Texts, "P", "Policy; may be repeated; `all` for every one."] = None
-    regime: Annotated[str, "R", "Stress regime."] = "S2"
-    protocol: Annotated[Texts, "P", SWITCHED, "paper"] = None
-    seeds: Annotated[Text, "A:B", "Seeds A..B-1, a seed, or several of these with commas.", OWN_SEEDS] = None
-    budget: Annotated[Whole, "N", "Probes an episode may fire.", "horizon / 4"] = None
-    threshold: Annotated[Number, "X", "Score from which a policy with a threshold probes.", "1.5"] = None
+    world: list[str] | None = None
+    policy: list[str] | None = None
+    regime: str = "S2"
+    protocol: list[str] | None = None
+    seeds: str | None = None
+    budget: int | None = None
+    threshold: float | None = None
 
     def inputs(self, profile: str, logs: str, agent: ModelAgent | None) -> RunInputs:
         """Check everything and return what a run is asked for; the word `all` stands for every name."""
@@ -149,27 +153,37 @@ class Grid:
         return RunInputs(*names, self.regime, protocols, profile, *numbers, logs, agent)
 
 
-SCHEDULER = "Hand the work to the Dask cluster of this scheduler, or of ENVPROBE_SCHEDULER."
+# past one machine
+PANEL = "Past one machine"
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="tcp://HOST:8786",
+        show_default="local processes",
+        rich_help_panel=PANEL,
+        help="Hand the work to the Dask cluster of this scheduler, or of ENVPROBE_SCHEDULER.",
+    ),
+]
+SchedulerFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        parser=file,
+        rich_help_panel=PANEL,
+        help="The same, as `dask scheduler --scheduler-file` wrote it.",
+    ),
+]
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """The Dask cluster that work is handed to."""
+def address_of(scheduler: str | None, scheduler_file: Path | None) -> str | None:
+    """The address of the cluster to use, None for this machine alone; two are refused."""
+    from envprobe_core.parallel import scheduler_in_force
 
-    PANEL = "Past one machine"
-
-    scheduler: Annotated[Text, "tcp://HOST:8786", SCHEDULER, "local processes"] = None
-    scheduler_file: Annotated[File, "FILE", "The same, as `dask scheduler --scheduler-file` wrote it."] = None
-
-    def address(self) -> str | None:
-        """The address of the cluster to use, None for this machine alone; two are refused."""
-        from envprobe_core.parallel import scheduler_in_force
-
-        if self.scheduler is not None and self.scheduler_file is not None:
-            raise InputError("--scheduler cannot stand beside --scheduler-file; one names the cluster")
-        if self.scheduler_file is not None:
-            return read_scheduler_file(self.scheduler_file)
-        return scheduler_in_force() if self.scheduler is None else self.scheduler
+    if scheduler is not None and scheduler_file is not None:
+        raise InputError("--scheduler cannot stand beside --scheduler-file; one names the cluster")
+    if scheduler_file is not None:
+        return read_scheduler_file(scheduler_file)
+    return scheduler_in_force() if scheduler is None else scheduler
 
 
 def read_scheduler_file(path: Path) -> str:

@@ -7,33 +7,34 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import typer
 
 from envprobe_book.cli import options
-from envprobe_book.cli.options import File, Number, Whole
+from envprobe_book.cli.options import file, number, whole
 from envprobe_core.errors import InputError
 from envprobe_core.sources import ROOT
 
 KEY, SOLVED, STUDENTS = "answers.md", "solved.ipynb", "exercises.ipynb"
 
-COURSE = "Write a course of nbgrader's to DIR: its one assignment is the exercises, with solutions."
 COURSE_FILE = "nbgrader_config.py"
 COURSE_TEXT = 'c = get_config()\nc.CourseDirectory.course_id = "envprobe"\n'
-KEPT = f"Write there {KEY}, {SOLVED} (with all outputs) and {STUDENTS} (without solutions)."
 
-
-@dataclass(frozen=True)
-class Execution:
-    """How sections are executed."""
-
-    PANEL: ClassVar[str | None] = None
-    param: options.Assignments = None
-    jobs: Annotated[Whole, "N", "Sections to execute at a time.", "every core", range(1, 257)] = None
-    cell_timeout: Annotated[Number, "S", "Seconds that a cell may take.", "no end"] = None
+AtATime = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        parser=whole(1, 256),
+        show_default="every core",
+        help="Sections to execute at a time. [1..256]",
+    ),
+]
+CellTimeout = Annotated[
+    float | None,
+    typer.Option(metavar="S", parser=number, show_default="no end", help="Seconds that a cell may take."),
+]
 
 
 def reproduce(
@@ -41,8 +42,12 @@ def reproduce(
         list[str] | None,
         typer.Argument(metavar="[SECTION]...", help="What to execute; all sections if none."),
     ] = None,
-    execution: Execution = Execution(),
-    cluster: options.Cluster = options.Cluster(),  # noqa: B008
+    *,
+    param: options.Assignments = None,
+    jobs: AtATime = None,
+    cell_timeout: CellTimeout = None,
+    scheduler: options.Scheduler = None,
+    scheduler_file: options.SchedulerFile = None,
 ) -> None:
     """Execute the paper's sections, those that changed.
 
@@ -53,15 +58,25 @@ def reproduce(
     With `--scheduler` every grid of more than one block is computed by a Dask cluster.
     Exit code 1 if a section failed, 2 if a name or value is not accepted.
     """
-    with _executed(sections or [], execution, cluster) as failed:
+    cluster = options.address_of(scheduler, scheduler_file)
+    with _executed(sections or [], param, jobs, cell_timeout, cluster) as failed:
         if failed:
             raise typer.Exit(1)
 
 
 def book(
-    execution: Execution = Execution(),
-    out: Annotated[File, "DIR", "Build a book of its own in DIR, beside the checkout's."] = None,
-    cluster: options.Cluster = options.Cluster(),  # noqa: B008
+    *,
+    param: options.Assignments = None,
+    jobs: AtATime = None,
+    cell_timeout: CellTimeout = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", parser=file, help="Build a book of its own in DIR, beside the checkout's."
+        ),
+    ] = None,
+    scheduler: options.Scheduler = None,
+    scheduler_file: options.SchedulerFile = None,
 ) -> None:
     """Execute the sections that changed, then build the book.
 
@@ -84,7 +99,8 @@ def book(
         if not index.exists() and build.build_front(root):
             typer.echo(f"the front page can be read: {index}; the other pages follow")
 
-    with _executed([], execution, cluster, out, [*waiting], tell) as failed:
+    cluster = options.address_of(scheduler, scheduler_file)
+    with _executed([], param, jobs, cell_timeout, cluster, out, [*waiting], tell) as failed:
         root = build.claim(out) if out else ROOT
         if failed:
             build.withdraw(failed, root)
@@ -112,8 +128,10 @@ def book(
 @contextmanager
 def _executed(
     names: Sequence[str],
-    how: Execution,
-    cluster: options.Cluster,
+    param: Sequence[str] | None,
+    jobs: int | None,
+    cell_timeout: float | None,
+    cluster: str | None,
     out: Path | None = None,
     first: Sequence[str] = (),
     tell: Callable[[str], None] = lambda name: None,
@@ -132,19 +150,19 @@ def _executed(
     from envprobe_book.reproduce.sections import plan
     from envprobe_core.files import folder_lock, sweep
 
-    given = parse_assignments(how.param or [])
-    timeout = options.check_positive("--cell-timeout", how.cell_timeout)
+    given = parse_assignments(param or [])
+    timeout = options.check_positive("--cell-timeout", cell_timeout)
     plan(names, given, ROOT)
     folder = (build.claim(out) if out else ROOT) / "book"
     folder.mkdir(exist_ok=True)
     told = f"waiting: another envprobe works in {folder}"
     waits = folder_lock(folder, lambda: typer.echo(told, err=True))
-    with waits, options.handing_out(cluster.address()), frozen(ROOT) as text:
+    with waits, options.handing_out(cluster), frozen(ROOT) as text:
         sweep(folder / "executed")
         if out:
             build.stage(out)
         planned = plan(names, given, text, executed=folder / "executed")
-        times, workers = pace.read_times(folder), how.jobs or options.CORES
+        times, workers = pace.read_times(folder), jobs or options.CORES
         stale = [job for job in planned if not job.fresh]
         stale.sort(key=lambda job: (job.section.name not in first, -times.get(job.section.name, 0)))
         left, start, errors = [job.section.name for job in stale], time.monotonic(), dict[str, str]()
@@ -177,9 +195,23 @@ def _executed(
 
 
 def answers(
-    out: Annotated[File, "DIR", KEPT] = None,
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            parser=file,
+            help=f"Write there {KEY}, {SOLVED} (with all outputs) and {STUDENTS} (without solutions).",
+        ),
+    ] = None,
     param: options.Assignments = None,
-    nbgrader: Annotated[bool, "", COURSE] = False,
+    nbgrader: Annotated[
+        bool,
+        typer.Option(
+            "--nbgrader",
+            help="Write a course of nbgrader's to DIR: its one assignment is the exercises, with solutions.",
+        ),
+    ] = False,
 ) -> None:
     """Execute the exercises' solutions and print the answer key, or write it.
 
@@ -224,11 +256,17 @@ def answers(
 
 
 def lab(
-    out: Annotated[Path, "DIR", "The folder.", "lab, in the checkout"] = ROOT / "lab",
-    files_only: Annotated[bool, "", "Lay the folder out, and open nothing."] = False,
     jupyter: Annotated[
         list[str] | None, typer.Argument(metavar="[-- OPTION...]", help="Options of `jupyter lab`.")
     ] = None,
+    *,
+    out: Annotated[
+        Path,
+        typer.Option(metavar="DIR", parser=file, show_default="lab, in the checkout", help="The folder."),
+    ] = ROOT / "lab",
+    files_only: Annotated[
+        bool, typer.Option("--files-only", help="Lay the folder out, and open nothing.")
+    ] = False,
 ) -> None:
     """Open JupyterLab in a folder with a START notebook, the exercises and copies of all sections.
 

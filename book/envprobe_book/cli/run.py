@@ -13,13 +13,12 @@ import typer
 
 from envprobe_book.cli import model as models
 from envprobe_book.cli import options
-from envprobe_book.cli.options import File, Text, Texts
+from envprobe_book.cli.options import file, whole
 from envprobe_core.errors import InputError, StoppedError, counted, in_one_line, look_up
 
 if TYPE_CHECKING:
     from envprobe_core.runs.manifest import Manifest
 
-LOGS = "Step logs of every episode, of none, or of the first N seeds of each condition."
 SUMMARY = {  # the columns of a run's summary, as people read it
     "world": "{world}", "policy": "{policy}", "protocol": "{protocol}", "n": "{n}",
     "accuracy": "{accuracy:.3f} [{accuracy_low:.3f}, {accuracy_high:.3f}]",
@@ -46,14 +45,52 @@ LISTS = ("worlds", "policies", "protocols", "regimes", "profiles", "sections")
 
 
 def run(
-    grid: options.Grid,
-    cluster: options.Cluster,
-    model: models.ModelOptions,
-    out: Annotated[Path, "DIR", "Folder of the run; made if it is not there."],
+    *,
+    world: options.World = None,
+    policy: options.Policies = None,
+    regime: options.Regime = "S2",
+    protocol: options.Protocol = None,
+    seeds: options.Seeds = None,
+    budget: options.Budget = None,
+    threshold: options.Threshold = None,
+    scheduler: options.Scheduler = None,
+    scheduler_file: options.SchedulerFile = None,
+    model: models.Model = None,
+    judge_model: models.JudgeModel = None,
+    base_url: models.BaseUrl = None,
+    prompts: models.Prompts = None,
+    reasks: models.Reasks = None,
+    max_tokens: models.MaxTokens = None,
+    extra_body: models.ExtraBody = None,
+    concurrency: models.Concurrency = None,
+    max_cost: models.MaxCost = None,
+    prices: models.Prices = None,
+    store: models.Store = None,
+    replay_only: models.ReplayOnly = False,
+    replay: models.Replay = None,
+    timeout: models.Timeout = None,
+    attempts: models.Attempts = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", parser=file, help="Folder of the run; made if it is not there.")
+    ],
     profile: options.Profile = "typical",
     jobs: options.Jobs = None,
-    logs: Annotated[str, "[full|none|sample:N]", LOGS] = "full",
-    from_: Annotated[File, "MANIFEST", "Repeat the run that a manifest.json, or its folder, states."] = None,
+    logs: Annotated[
+        str,
+        typer.Option(
+            metavar="[full|none|sample:N]",
+            help="Step logs of every episode, of none, or of the first N seeds of each condition.",
+        ),
+    ] = "full",
+    from_: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="MANIFEST",
+            parser=file,
+            help="Repeat the run that a manifest.json, or its folder, states.",
+        ),
+    ] = None,
     json: options.Json = False,
     agent: models.Agent = models.SIMULATED,
 ) -> None:
@@ -72,34 +109,39 @@ def run(
     from envprobe_core.runs.folder import open_run
     from envprobe_core.runs.tables import summary_rows
 
+    grid = options.Grid(world, policy, regime, protocol, seeds, budget, threshold)
+    given = models.ModelOptions(
+        model, judge_model, base_url, prompts, reasks, max_tokens, extra_body, concurrency, max_cost, prices,
+        store, replay_only, replay, timeout, attempts,
+    )  # fmt: skip
     before = None
     if from_ is None:
-        asked = models.chosen_agent(agent, model, profile)
+        asked = models.chosen_agent(agent, given, profile)
         inputs = grid.inputs(profile, logs, asked)
     elif grid == options.Grid() and (profile, logs, agent) == ("typical", "full", models.SIMULATED):
         before = _stated(from_, out)
         inputs, asked = before.inputs, before.inputs.agent
-        models.refuse_others(model, asked, from_)
+        models.refuse_others(given, asked, from_)
     else:
         rest = "beside it stand only --out, --jobs, --json, a cluster, and where and how a model answers"
         raise InputError(f"--from states the whole run; {rest}")
     if asked is not None and jobs is not None:
         raise InputError("--jobs is for the simulated agent; for a language model give --concurrency")
-    if model.replay is not None:
-        models.refuse_unheld(model.replay, inputs)
-    scheduler = cluster.address()
-    if scheduler is not None and asked is not None:
+    if given.replay is not None:
+        models.refuse_unheld(given.replay, inputs)
+    cluster = options.address_of(scheduler, scheduler_file)
+    if cluster is not None and asked is not None:
         typer.echo("calls are made here, next to the store and the cap; the cluster is not used", err=True)
-    elif scheduler is not None and jobs is not None:
+    elif cluster is not None and jobs is not None:
         raise InputError("--jobs is for processes of this machine; a cluster has its workers")
     with open_run(out, inputs) as folder:
         if folder.manifest.finished:
             episodes = folder.read()
             typer.echo(f"{out}: this run is finished already; nothing was repeated", err=True)
         elif asked is not None:
-            episodes = models.run_on_model(folder, model.service(asked, out))
+            episodes = models.run_on_model(folder, given.service(asked, out))
         else:
-            with options.cluster_at(scheduler) as executor, options.progress_bar("episodes") as show:
+            with options.cluster_at(cluster) as executor, options.progress_bar("episodes") as show:
                 folder.fill(jobs=jobs, executor=executor, progress=show)
                 episodes = folder.finish()
         result = folder.manifest.result_hash
@@ -154,13 +196,26 @@ def recompute(
 
 
 def claims(
+    *,
     json: options.Json = False,
     profile: options.Profile = "typical",
-    protocol: Annotated[Texts, "P", "Protocol; may be repeated.", "paper observed released"] = None,
-    seeds: Annotated[str, "A:B", "Seeds A..B-1 of the regime; others run on their own."] = "0:220",
-    regime: Annotated[str, "R", "Ask claims about S2 of this regime instead."] = "S2",
-    section: Annotated[Texts, "NAME", "Only claims of this section; may be repeated."] = None,
-    resamples: Annotated[int, "N", "Bootstrap resamples.", range(100, 1_000_001)] = 10_000,
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option(metavar="P", show_default="paper observed released", help="Protocol; may be repeated."),
+    ] = None,
+    seeds: Annotated[
+        str, typer.Option(metavar="A:B", help="Seeds A..B-1 of the regime; others run on their own.")
+    ] = "0:220",
+    regime: Annotated[
+        str, typer.Option(metavar="R", help="Ask claims about S2 of this regime instead.")
+    ] = "S2",
+    section: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only claims of this section; may be repeated.")
+    ] = None,
+    resamples: Annotated[
+        int,
+        typer.Option(metavar="N", parser=whole(100, 1_000_000), help="Bootstrap resamples. [100..1000000]"),
+    ] = 10_000,
     jobs: options.Jobs = None,
 ) -> None:
     """Run the paper's claims and judge each under each protocol.
@@ -223,7 +278,7 @@ def compile_engine() -> None:
 
 def list_names(
     what: Annotated[
-        Text, typer.Argument(metavar=f"[{'|'.join(LISTS)}]", help="What; all if left out.")
+        str | None, typer.Argument(metavar=f"[{'|'.join(LISTS)}]", help="What; all if left out.")
     ] = None,
 ) -> None:
     """List worlds, policies, protocols, regimes, profiles and sections."""
