@@ -4,7 +4,6 @@ What others wrote is read up to a limit: a pipe or a device has no end, and a pa
 """
 
 import errno
-import fcntl
 import gzip
 import hashlib
 import os
@@ -12,16 +11,19 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from multiprocessing import util
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 from envprobe_core.errors import InputError
 
 TEMPORARY = ".part"
 OURS = re.compile(rf"\..+\.\d+{re.escape(TEMPORARY)}")  # what `atomic_write` calls what is not whole yet
 WORK = "envprobe-work-"
+LOCK = ".lock"
 LARGEST = 2**28  # bytes of a file that is read at once, unpacked
 
 
@@ -104,22 +106,24 @@ def write_new(option: str, texts: Mapping[Path, str]) -> None:
 
 @contextmanager
 def folder_lock(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold a folder, as one process can at a time; it lets go however it ends.
+    """Hold a folder, as one process can at a time; it lets go however it ends, and an empty `LOCK` stays.
 
     Where another process holds it, `waiting` is called before the wait; without it BlockingIOError is raised.
     """
-    handle = os.open(folder, os.O_RDONLY)
+    from filelock import FileLock, Timeout  # a tenth of a second, which most commands can do without
+
+    lock = FileLock(folder / LOCK)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if waiting is None:
-                raise
-            waiting()
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        lock.acquire(blocking=False)
+    except Timeout:
+        if waiting is None:
+            raise BlockingIOError(errno.EWOULDBLOCK, "another process holds it", str(folder)) from None
+        waiting()
+        lock.acquire()
+    try:
         yield
     finally:
-        os.close(handle)
+        lock.release()
 
 
 @contextmanager
@@ -137,21 +141,30 @@ def environment(**values: str | None) -> Iterator[None]:
 
 @cache
 def working_folder() -> Path:
-    """Return this process's temporary folder, which goes when it ends; those of killed ones go now."""
-    for left in Path(tempfile.gettempdir()).glob(f"{WORK}*"):
-        with suppress(OSError), folder_lock(left):
-            shutil.rmtree(left, ignore_errors=True)
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=WORK))
-        lock = folder_lock(folder)
-        with suppress(OSError):  # another process may just be clearing it away
-            lock.__enter__()
-            if folder.exists():
-                break
-    # after multiprocessing's own folder, which is inside
-    util.Finalize(None, shutil.rmtree, (folder, True), exitpriority=-1000)
+    """Return this process's temporary folder, which goes when it ends; those of killed ones go now.
+
+    The lock lies beside the folder, and is held before there is one.
+    """
+    from filelock import FileLock
+
+    temporary = Path(tempfile.gettempdir())
+    for left in temporary.glob(f"{WORK}*{LOCK}"):
+        with suppress(OSError), FileLock(left, blocking=False):
+            _clear(left)
+    lock = FileLock(temporary / f"{WORK}{uuid4().hex}{LOCK}")
+    lock.acquire()
     _held.append(lock)
+    folder = Path(lock.lock_file).with_suffix("")
+    folder.mkdir(mode=0o700)
+    # after multiprocessing's own folder, which is inside
+    util.Finalize(None, _clear, (Path(lock.lock_file),), exitpriority=-1000)
     return folder
 
 
-_held: list[AbstractContextManager[None]] = []  # until this process ends
+def _clear(lock: Path) -> None:
+    """Remove a temporary folder, and then its lock."""
+    shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+    lock.unlink(missing_ok=True)
+
+
+_held: list[Any] = []  # until this process ends

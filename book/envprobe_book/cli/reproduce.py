@@ -154,9 +154,9 @@ def _executed(
     timeout = options.check_positive("--cell-timeout", cell_timeout)
     plan(names, given, ROOT)
     folder = (build.claim(out) if out else ROOT) / "book"
-    folder.mkdir(exist_ok=True)
+    (made := folder / "_build").mkdir(parents=True, exist_ok=True)  # no part of what a book is made of
     told = f"waiting: another envprobe works in {folder}"
-    waits = folder_lock(folder, lambda: typer.echo(told, err=True))
+    waits = folder_lock(made, lambda: typer.echo(told, err=True))
     with waits, options.handing_out(cluster), frozen(ROOT) as text:
         sweep(folder / "executed")
         if out:
