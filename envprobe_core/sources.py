@@ -47,9 +47,9 @@ def package_versions() -> dict[str, str]:
     """The versions of what a run's files depend on, beside the engine.
 
     >>> sorted(package_versions())
-    ['numba', 'numpy', 'pyarrow', 'python']
+    ['numba', 'numpy', 'pandas', 'pyarrow', 'python']
     """
     from importlib.metadata import version
 
-    packages = {name: version(name) for name in ("numpy", "numba", "pyarrow")}
+    packages = {name: version(name) for name in ("numpy", "numba", "pandas", "pyarrow")}
     return {"python": platform.python_version()} | packages

@@ -8,7 +8,6 @@ import shutil
 from dataclasses import fields
 
 import numpy as np
-import orjson
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -65,8 +64,9 @@ def test_a_log_gives_back_the_trajectory_and_contradicts_itself_nowhere(tmp_path
     for name, values in of_run.items():
         np.testing.assert_array_equal(of_log[name], values, err_msg=name)
         assert of_log[name].dtype == values.dtype, name
-    ruled = tables.step_table(condition, some, recompute.as_ruled(condition, some, read))
-    assert [*tables.disagreements("x", lines, ruled), *recompute.early(condition, some, read)] == []
+    for due in (written, recompute.as_ruled(condition, some, read)):
+        assert [*recompute.unlike_lines("x", condition, some, (read, lines), due)] == []
+    assert [*recompute.early(condition, some, read)] == []
 
 
 def test_a_run_is_read_as_frames(tmp_path):
@@ -79,7 +79,7 @@ def test_a_run_is_read_as_frames(tmp_path):
     frame = read.steps(policy="simple")
     due = [(seed, t) for seed, last in zip(some, made.steps, strict=True) for t in range(last + 1)]
     assert list(zip(frame["seed"], frame["t"], strict=True)) == due
-    header = orjson.loads(pq.read_schema(path / read.conditions["log"][0]).metadata[tables.HEADER])
+    header = json.loads(pq.read_schema(path / read.conditions["log"][0]).metadata[tables.HEADER])
     assert (header["world"], header["writes"], header["horizon"]) == ("tooldag", "number", 30)
     assert (header["fields"][0], header["actions"][8], header["seeds"]) == ("loaded(0)", "call(8)", "2:4,5")
     line, fired = frame[(frame["seed"] == 3) & (frame["t"] == 3)].iloc[0], made.probe[1, 3] >= 0
@@ -172,9 +172,11 @@ def in_table(name, value):
 
 
 DISAGREEMENTS = [
-    # a number that no measure depends on: the manifest has the SHA-256 of every file
+    # numbers that no measure depends on: the run made anew has others, and the manifest the file's SHA-256
+    *((forged(40, **{name: lambda row, name=name: row[name] ^ 1}), [f"{LOG}, seed 1, t 9, {name} is "])
+      for name in ("staleness loaded(3)", "confidence loaded(3)", "place")),
     (altered(LOG, "staleness loaded(3)", 40, lambda row: row["staleness loaded(3)"] ^ 1),
-     [f"manifest.json, sha256 {LOG} is ", "1 disagreement in"]),
+     [f"manifest.json, sha256 {LOG} is ", "2 disagreements in"]),
     (forged(30, belief=lambda row: 1 - row["belief loaded(0)"]),
      ["seed 0, accuracy is ", "seed 0, digest is ", "conditions 0 result_hash is "]),
     (forged(0, useful=lambda row: not row["useful"]), [f"{LOG}, seed 0, t 0, useful is true, not false"]),
@@ -184,14 +186,14 @@ DISAGREEMENTS = [
     (forged(0, score=None), ["seed 0, t 0, score is null, not "]),
     (forged(28, probe=0, answer=lambda row: row["gold loaded(0)"], valid=False, acted=False),
      ["seed 0, t 28, probe is 0, not null"]),  # the budget is spent
-    (forged(0, probe=27), ["seed 0, t 0, probe is 27, not 26"]),
-    (forged(0, probe=-9), ["seed 0, t 0, probe is -9, not null"]),
+    (forged(0, probe=27), ["seed 0, t 0, probe is 27, not 0"]),
+    (forged(0, probe=-9), ["seed 0, t 0, probe is -9, not 0"]),
     (forged(2, seed=3), ["seed 0, t 2, seed is 3, not 0"]),
     (forged(2, t=None), ["seed 0, t 2, t is null, not 2"]),
-    (forged(2, action=None), ["seed 0, t 2, action is null, not -1"]),
+    (forged(2, action=None), ["seed 0, t 2, action is null, not 8"]),
     (forged(30, action=1), ["seed 0, t 30, action is 1, not null"]),
     (forged(2, gold=None), ["seed 0, t 2, gold loaded(0) is null, not "]),
-    (rewritten(LOG, without(4)), ["seed 0, t 4, t is 5, not 4"]),
+    (rewritten(LOG, without(4)), ["seed 0: ends at t 29, not at t 30"]),
     (end_early, ["seed 0: ends before its time, at t 20", "steps is 30, not 20"]),
     in_table("accuracy", 0.123), in_table("success", lambda row: not row["success"]),
     in_table("probes", 3), in_table("collapse_onset", 1.5), in_table("digest", 1), in_table("policy", "cd"),
@@ -213,9 +215,9 @@ UNREADABLE = [
     (stated(["finished"], False), "is not finished"),
     (lambda run: (run / TABLE).unlink(), "episodes.parquet: cannot be read"),
     (rewritten(TABLE, without(0)), "episodes.parquet: has 47 rows, not 48"),
-    (rewritten(TABLE, lambda table: table.drop_columns(["digest"])), "column digest (uint64) is missing"),
-    (rewritten(LOG, lambda table: table.append_column("mood", table["t"])), "column mood (int16) is "),
-    (rewritten(LOG, lambda table: table.set_column(1, "t", table["t"].cast("int64"))), "column t (int16"),
+    (rewritten(TABLE, lambda table: table.drop_columns(["digest"])), "column digest (UInt64) is missing"),
+    (rewritten(LOG, lambda table: table.append_column("mood", table["t"])), "column mood (Int16) is "),
+    (rewritten(LOG, lambda table: table.set_column(1, "t", table["t"].cast("int64"))), "column t (Int16"),
     (rewritten(LOG, lambda table: table.slice(0, 31)), f"{LOG}: ends before seed 1"),
     (rewritten(LOG, lambda table: table.slice(0, 40)), "is cut short after 1 episodes"),
     (rewritten(LOG, without(30)), "an episode goes on behind the horizon, 30"),
@@ -244,19 +246,20 @@ def test_a_sample_is_checked_as_far_as_it_goes(tmp_path, told, monkeypatch):
     code, out, err = told("recompute", run)
     assert (code, err) == (0, "")
     assert "4 logs, 20 episodes" in out
-    assert "not checked, for want of a log: 28 episodes" in out
-    altered(TABLE, "actions", 5, 99)(run)  # past the sample: the hashes still tell
+    assert "the run made anew, 48 episodes" in out
+    altered(TABLE, "actions", 5, 99)(run)  # past the sample, which is made anew
+    assert f"{TABLE}, tooldag_S2_paper_simple, seed 5, actions is 99, not " in told("recompute", run)[2]
     monkeypatch.setattr(manifests, "engine_sha256", lambda **how: "another")
     err = told("recompute", run)[2]
-    assert "manifest.json, conditions 0 result_hash is " in err
+    assert f"manifest.json, sha256 {TABLE} is " in err
     assert "the engine is not the one that made this run" in err
     numbers = pa.array([7] * 48, pa.int64())
     rewritten(TABLE, lambda table: table.set_column(18, "actions", numbers))(run)
     code, _, err = told("recompute", run)
     assert (code, err.count("\n")) == (1, 21)
     assert " disagreements in " in err.splitlines()[-1]
-    none = "was run with --logs none: there are no logs to compute from"
-    assert none in told("recompute", make_run(tmp_path / "bare", logs="none"))[2]
+    code, out, _ = told("recompute", make_run(tmp_path / "bare", logs="none"))
+    assert (code, "0 logs, 0 episodes" in out, "made anew, 48 episodes" in out) == (0, True, True)
 
 
 # --- repeating --------------------------------------------------------------------------------

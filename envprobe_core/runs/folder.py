@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 
 from envprobe_core.conditions import Condition, Seeds
 from envprobe_core.engine.batch import Columns, simulate, simulate_logged
 from envprobe_core.errors import InputError
-from envprobe_core.files import OURS, atomic_write, folder_lock, sweep
+from envprobe_core.files import LOCK, OURS, atomic_write, folder_lock, sweep
 from envprobe_core.parallel import cores, hands, map_unordered
 from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import tables
@@ -64,7 +64,7 @@ def pieces_of(inputs: RunInputs) -> list[Piece]:
     return sorted(pieces, key=lambda piece: piece.condition.world)
 
 
-def run_piece(piece: Piece) -> tuple[Piece, Columns, pa.Table | None]:
+def run_piece(piece: Piece) -> tuple[Piece, Columns, pd.DataFrame | None]:
     """A piece with its measures, columns [row], and its lines of the log, if it is logged."""
     if not piece.logged:
         return piece, simulate(piece.condition, piece.seeds), None
@@ -93,7 +93,7 @@ class RunFolder:
         pieces = pieces_of(self.inputs)
         done, total = 0, sum(len(piece.seeds) for piece in pieces)
         work = total + (LOGGED_COST - 1) * sum(len(piece.seeds) for piece in pieces if piece.logged)
-        found: dict[int, list[tuple[Piece, Columns, pa.Table | None]]] = {}
+        found: dict[int, list[tuple[Piece, Columns, pd.DataFrame | None]]] = {}
         missing = Counter(piece.index for piece in pieces)  # pieces of each condition
         if executor is None:
             jobs = jobs or min(1 + work // PROCESS_PAYS, cores())
@@ -106,12 +106,12 @@ class RunFolder:
                     own = sorted(found.pop(index), key=lambda one: one[0].first)
                     lines = [steps for *_, steps in own if steps is not None]
                     measures = {name: np.concatenate([one[1][name] for one in own]) for name in own[0][1]}
-                    self.store(index, measures, pa.concat_tables(lines) if lines else None)
+                    self.store(index, measures, pd.concat(lines, ignore_index=True) if lines else None)
                 done += len(made[0].seeds)
                 if progress is not None:
                     progress(done, total)
 
-    def store(self, index: int, measures: Columns, steps: pa.Table | None) -> None:
+    def store(self, index: int, measures: Columns, steps: pd.DataFrame | None) -> None:
         """A condition's episodes kept for `finish`, and its log written.
 
         Args:
@@ -144,7 +144,7 @@ class RunFolder:
         conditions = self.inputs.conditions
         logs = [name for name in map(log_name, conditions) if name in self._files]
         episodes = [self._episodes[index] for index in range(len(conditions))]
-        whole = pa.concat_tables(map(tables.episode_table, conditions, episodes))
+        whole = pd.concat(map(tables.episode_table, conditions, episodes), ignore_index=True)
         files = {EPISODES: tables.write_table(self.path / EPISODES, whole)}
         files |= {name: self._files[name] for name in logs}
         if calls is not None:
@@ -188,6 +188,9 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
         if path.exists() and not path.is_dir():
             raise InputError(f"{path} is not a folder")
         path.mkdir(parents=True, exist_ok=True)
+        odd = (item for item in path.iterdir() if item.name != LOCK and not OURS.fullmatch(item.name))
+        if not (path / MANIFEST).is_file() and any(odd):
+            raise InputError(f"{path} is not empty and holds no run; give a new folder")
         with folder_lock(path):
             if (path / MANIFEST).is_file():
                 found = manifests.read_manifest(path)
@@ -195,8 +198,6 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
                     told = f"({difference}); give the same inputs or another folder"
                     raise InputError(f"{path} holds a different run {told}")
                 manifest = found
-            elif any(not OURS.fullmatch(item.name) for item in path.iterdir()):
-                raise InputError(f"{path} is not empty and holds no run; give a new folder")
             for own in (path, path / "logs"):
                 sweep(own)
             if not manifest.finished:
@@ -204,13 +205,16 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
             try:
                 yield RunFolder(path, manifest)
             except InputError:  # before any work, such as a price that is missing
-                if new and [item.name for item in path.iterdir()] == [MANIFEST]:
+                if new and {item.name for item in path.iterdir()} == {MANIFEST, LOCK}:
                     (path / MANIFEST).unlink()
+                    (path / LOCK).unlink()
                     with suppress(OSError):
                         path.rmdir()
                 raise
     except BlockingIOError:
         raise InputError(f"another run is writing to {path}") from None
+    except RecursionError:
+        raise InputError(f"{path} has too many parts") from None
     except OSError as error:
         where = error.filename or path
         raise InputError(f"cannot write to {where}: {error.strerror or error}") from None

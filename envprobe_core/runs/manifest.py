@@ -237,7 +237,8 @@ def differences(stated: Manifest, due: Manifest, parts: Sequence[str] = ASKED) -
 
 def unlike(place: str, stated: object, due: object) -> str:
     """That something is stated where something else is due, each as JSON writes it."""
-    return f"{place} is {json.dumps(stated)}, not {json.dumps(due)}"
+    stated, due = (json.dumps(one, default=lambda number: number.item()) for one in (stated, due))
+    return f"{place} is {stated}, not {due}"
 
 
 def _values(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:

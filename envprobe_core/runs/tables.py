@@ -1,11 +1,11 @@
 """The tables of a run as Parquet: a row an episode, a row a step in a log, and what conditions come to.
 
-The table of episodes has the columns of `SCHEMA`; an onset that never comes and the threshold of a policy
-without one are null. A log has, for each episode in order of seed, the rows t = 0..steps: the state at t
+The table of episodes has the columns `KEYS` and `MEASURES`; an onset that never comes and the threshold of a
+policy without one are null. A log has, for each episode in order of seed, rows t = 0..steps: the state at t
 (`seed t place` and, for every belief field, `belief`, `gold`, `staleness` and `confidence` with the field's
 name) and the decision at t; in the last row, which holds no decision, `success` says whether the goal was
-reached. What an episode does not have is null. The header in the file's metadata says what it holds, so that
-it can be read alone.
+reached. What an episode does not have is null. The header, the `attrs` of the frame that pandas reads, says
+what it holds, so that it can be read alone.
 
 A table is in memory whole. What it holds is not looked at value by value: `disagreements` compares it with
 the table that is due.
@@ -14,14 +14,13 @@ the table that is due.
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pandas as pd
 
 from envprobe_core.conditions import Condition, Seeds
 from envprobe_core.engine.batch import BY_FIELD, Columns, Trajectory, kernel_params, room_for_logs, scored
@@ -34,33 +33,28 @@ from envprobe_core.statistics import Interval, mean_intervals, wilson
 from envprobe_core.worlds import World, make_world
 
 GROUP_ROWS = 50_000  # rows that are packed together in a file
-HEADER = b"envprobe"
+HEADER = b"PANDAS_ATTRS"  # under which pandas keeps the `attrs` of a frame in the file's metadata
 
 KEYS = {
-    "world": pa.string(), "policy": pa.string(), "regime": pa.string(), "protocol": pa.string(),
-    "profile": pa.string(), "budget": pa.int64(), "threshold": pa.float64(),
+    "world": "string", "policy": "string", "regime": "string", "protocol": "string", "profile": "string",
+    "budget": "Int64", "threshold": "Float64",
 }  # fmt: skip
 MEASURES = {
-    "seed": pa.int64(), "n_fields": pa.int64(), "horizon": pa.int64(), "steps": pa.int64(),
-    "accuracy": pa.float64(), "accuracy_terminal": pa.float64(), "accuracy_slot": pa.float64(),
-    "success": pa.bool_(), "probes": pa.int64(), "useful": pa.int64(), "collapse_onset": pa.float64(),
-    "actions": pa.int64(), "valid_actions": pa.int64(), "action_onset": pa.float64(),
-    "repeated_probes": pa.int64(), "digest": pa.uint64(), "invalid_share": pa.float64(),
-    "loose_share": pa.float64(),
+    "seed": "Int64", "n_fields": "Int64", "horizon": "Int64", "steps": "Int64", "accuracy": "Float64",
+    "accuracy_terminal": "Float64", "accuracy_slot": "Float64", "success": "boolean", "probes": "Int64",
+    "useful": "Int64", "collapse_onset": "Float64", "actions": "Int64", "valid_actions": "Int64",
+    "action_onset": "Float64", "repeated_probes": "Int64", "digest": "UInt64", "invalid_share": "Float64",
+    "loose_share": "Float64",
 }  # fmt: skip
-STATE = {
-    "place": pa.int8(), "belief": pa.int8(), "gold": pa.int8(), "staleness": pa.uint8(),
-    "confidence": pa.uint8(),
-}  # fmt: skip
+STATE = {"place": "Int8", "belief": "Int8", "gold": "Int8", "staleness": "UInt8", "confidence": "UInt8"}
 DECISION = {
-    "action": pa.int16(), "probe": pa.int16(), "answer": pa.int8(), "useful": pa.bool_(),
-    "valid": pa.bool_(), "acted": pa.bool_(), "score": pa.float64(),
+    "action": "Int16", "probe": "Int16", "answer": "Int8", "useful": "boolean", "valid": "boolean",
+    "acted": "boolean", "score": "Float64",
 }  # fmt: skip
+"""Columns and their kinds, as pandas names those that may be null: so they are read, whatever there is."""
 READ = ("invalid_share", "loose_share")
 """Shares of an episode's belief updates that a model gave unreadably, or readably in another form than asked
 for; the simulated agent's are 0. They stand in no log."""
-NULLABLE = ("threshold", "collapse_onset", "action_onset")
-SCHEMA = pa.schema(KEYS | MEASURES)
 HASHED = (
     "seed", "steps", "success", "probes", "useful", "repeated_probes", "actions", "valid_actions",
     "collapse_onset", "action_onset", "digest",
@@ -85,97 +79,81 @@ def sha256(folder: Path, name: str) -> str:
         raise InputError(f"{name}: cannot be read ({error.strerror})") from None
 
 
-def write_table(path: Path, table: pa.Table, header: dict[str, Any] | None = None) -> str:
+def write_table(path: Path, table: pd.DataFrame, header: dict[str, Any] | None = None) -> str:
     """A table as a Parquet file, put in place in one step, and the file's SHA-256, which is returned.
 
     Args:
         path: the file; one that is there is replaced.
         table: its rows.
-        header: what the file says of itself in its metadata, under `HEADER`.
+        header: what the file says of itself: the `attrs` of the frame that pandas reads.
     """
-    about = header and {HEADER: orjson.dumps(header)}
+    table.attrs = header or {}
+    how = {"row_group_size": GROUP_ROWS, "compression": "zstd", "write_page_checksum": True}
     with atomic_write(path) as temporary:
-        whole = table.replace_schema_metadata(about)
-        pq.write_table(
-            whole, temporary, row_group_size=GROUP_ROWS, compression="zstd", write_page_checksum=True
-        )
+        table.to_parquet(temporary, index=False, **how)
         return sha256(temporary.parent, temporary.name)
 
 
-def read_table(folder: Path, name: str, schema: pa.Schema) -> pa.Table:
-    """The table in a Parquet file of a run.
+def read_table(folder: Path, name: str, kinds: dict[str, str]) -> pd.DataFrame:
+    """The table in a Parquet file of a run, in columns that may be null.
 
     Raises:
-        InputError: if the file cannot be read, or its columns are not those of `schema`.
+        InputError: if the file cannot be read, or its columns are not those of `kinds`.
     """
+    import pyarrow as pa
+
     try:
         check_plain(folder / name)
-        with pq.ParquetFile(folder / name, page_checksum_verification=True) as file:
-            found, due = ([f"{one.name} ({one.type})" for one in own] for own in (file.schema_arrow, schema))
-            for odd in sorted({*found, *due}):
-                if found.count(odd) != due.count(odd):
-                    raise InputError(f"{name}: column {odd} is missing, or none of a run's")
-            return file.read()
-    except InputError:
-        raise
-    except (OSError, pa.ArrowException, ValueError, KeyError, OverflowError, MemoryError) as error:
+        how: dict[str, Any] = {"dtype_backend": "numpy_nullable", "page_checksum_verification": True}
+        table = pd.read_parquet(folder / name, **how)
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
         raise InputError(f"{name}: cannot be read as Parquet ({error})") from None
+    found = [f"{column} ({kind})" for column, kind in table.dtypes.items()]
+    due = [f"{column} ({kind})" for column, kind in kinds.items()]
+    for odd in sorted({*found, *due}):
+        if found.count(odd) != due.count(odd):
+            raise InputError(f"{name}: column {odd} is missing, or none of a run's")
+    return table
 
 
-def to_arrow(values: Values, kind: pa.DataType, null: Values | None = None) -> pa.Array:
-    """An Arrow array of `values` [row], null where `null` [row] says so.
-
-    It is made of buffers: `pyarrow.array` would first import pandas, a third of the time of a small run.
-    """
-    data = np.packbits(values, bitorder="little") if kind == pa.bool_() else None
-    if data is None:
-        data = np.ascontiguousarray(values, dtype=kind.to_pandas_dtype())
-    there = None if null is None else pa.py_buffer(np.packbits(~null, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(values), [there, pa.py_buffer(data)])
-
-
-def to_numpy(column: pa.ChunkedArray) -> tuple[Values, Values]:
+def to_numpy(column: pd.Series) -> tuple[Values, Values]:
     """The numbers of a column [row], 0 where it is null, and whether it is null there, [row]."""
-    null = column.is_null().to_numpy()
-    return column.fill_null(column.type.to_pandas_dtype()(0)).to_numpy(), null
+    null = column.isna().to_numpy()
+    kind = getattr(column.dtype, "numpy_dtype", column.dtype)
+    return column.to_numpy(dtype=kind, na_value=0), null
 
 
 # --- episodes ---------------------------------------------------------------------------------
 
 
-def episode_table(condition: Condition, columns: Columns) -> pa.Table:
-    """A condition's episodes as rows of the table; an onset that never comes is NaN among the columns."""
-    rows, arrays = len(columns["seed"]), []
-    for name, kind in KEYS.items():
-        value = condition.key[name]
-        if kind == pa.string():
-            text = str(value).encode()
-            ends = np.arange(rows + 1, dtype=np.int32) * len(text)
-            arrays.append(pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(text * rows)))
-        else:
-            arrays.append(pa.nulls(rows, kind) if value is None else to_arrow(np.full(rows, value), kind))
+def episode_table(condition: Condition, columns: Columns) -> pd.DataFrame:
+    """A condition's episodes as rows of the table; an onset that never comes is null."""
+    rows = len(columns["seed"])
     columns = dict.fromkeys(READ, np.zeros(rows)) | columns
-    for name, kind in MEASURES.items():
-        arrays.append(to_arrow(columns[name], kind, np.isnan(columns[name]) if name in NULLABLE else None))
-    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+    key = condition.key
+    texts = {
+        name: pd.Series(key[name], range(rows), "str") for name, kind in KEYS.items() if kind == "string"
+    }
+    numbers = {"budget": np.full(rows, key["budget"]), "threshold": np.full(rows, key["threshold"], float)}
+    return pd.DataFrame(texts | numbers | {name: columns[name] for name in MEASURES})
 
 
-def measures_of(table: pa.Table) -> Columns:
+def measures_of(table: pd.DataFrame) -> Columns:
     """The columns `MEASURES` of rows of the table; a null is NaN."""
-    found = {key: to_numpy(table.column(key)) for key in MEASURES}
+    found = {key: to_numpy(table[key]) for key in MEASURES}
     return {key: np.where(null, np.nan, own) if null.any() else own for key, (own, null) in found.items()}
 
 
-def read_episodes(folder: Path, sizes: Sequence[int]) -> list[pa.Table]:
+def read_episodes(folder: Path, sizes: Sequence[int]) -> list[pd.DataFrame]:
     """The episodes of each condition of a run, in order; `sizes` says how many each has.
 
     Raises:
         InputError: if the file cannot be read, or holds more or fewer.
     """
-    table, starts = read_table(folder, EPISODES, SCHEMA), np.cumsum([0, *sizes])
+    table, starts = read_table(folder, EPISODES, KEYS | MEASURES), np.cumsum([0, *sizes])
     if len(table) != starts[-1]:
         raise InputError(f"{EPISODES}: has {len(table)} rows, not {starts[-1]}")
-    return [table.slice(start, size) for start, size in zip(starts.tolist(), sizes, strict=False)]
+    return [table[start:past].reset_index(drop=True) for start, past in pairwise(starts.tolist())]
 
 
 # --- steps ------------------------------------------------------------------------------------
@@ -188,7 +166,7 @@ def log_header(condition: Condition, seeds: Seeds) -> dict[str, Any]:
         name: own for name, own in condition.profile.as_dict().items() if name not in ("name", "assumption")
     }
     return {
-        "format": "envprobe-log/2",
+        "format": "envprobe-log/3",
         **condition.key,
         **condition.profile.identity,
         "threshold_in_force": condition.threshold_in_force if condition.policy.has_threshold else None,
@@ -212,10 +190,10 @@ def step_columns(world: World) -> dict[str, tuple[str, Any]]:
     return columns
 
 
-def step_schema(columns: dict[str, tuple[str, Any]]) -> pa.Schema:
-    """The schema of a log with these columns."""
+def step_kinds(columns: dict[str, tuple[str, Any]]) -> dict[str, str]:
+    """The kinds of a log's columns."""
     kinds = {name: (STATE | DECISION)[array] for name, (array, _) in columns.items()}
-    return pa.schema({"seed": pa.int64(), "t": pa.int16(), **kinds, "success": pa.bool_()})
+    return {"seed": "Int64", "t": "Int16", **kinds, "success": "boolean"}
 
 
 def lines_of(steps: Values) -> tuple[Values, Values, Values]:
@@ -224,25 +202,36 @@ def lines_of(steps: Values) -> tuple[Values, Values, Values]:
     return row, t, t == steps[row]
 
 
-def step_table(condition: Condition, seeds: Seeds, trajectory: Trajectory) -> pa.Table:
+def step_table(condition: Condition, seeds: Seeds, trajectory: Trajectory) -> pd.DataFrame:
     """The log rows of a condition's episodes, recorded with staleness and confidence."""
     columns = step_columns(make_world(condition.world, condition.regime, condition.protocol))
     row, t, final = lines_of(trajectory.steps)
     step = np.minimum(t, condition.regime.horizon - 1)
     nulls = {"probe": final | (trajectory.probe[row, step] == NONE)}
     nulls |= {"answer": nulls["probe"], "score": final | np.isnan(trajectory.score[row, step])}
-    arrays = {"seed": to_arrow(seeds[row], pa.int64()), "t": to_arrow(t, pa.int16())}
+    made: dict[str, Any] = {"seed": seeds[row].astype(np.int64), "t": t.astype(np.int16)}
     for name, (array, field) in columns.items():
         values = getattr(trajectory, array)
         if array in STATE:
-            arrays[name] = to_arrow(values[row, t, field], STATE[array])
+            kind = pd.api.types.pandas_dtype(STATE[array]).numpy_dtype
+            made[name] = values[row, t, field].astype(kind)
+        elif array == "score":
+            made[name] = np.where(nulls[name], np.nan, values[row, step])
         else:
-            arrays[name] = to_arrow(values[row, step, field], DECISION[array], nulls.get(name, final))
-    arrays["success"] = to_arrow(trajectory.success[row], pa.bool_(), ~final)
-    return pa.table(arrays, schema=step_schema(columns))
+            made[name] = _nullable(values[row, step, field], nulls.get(name, final), DECISION[array])
+    made["success"] = _nullable(trajectory.success[row], ~final, "boolean")
+    return pd.DataFrame(made, copy=False)
 
 
-def read_steps(folder: Path, name: str, condition: Condition, seeds: Seeds) -> tuple[Trajectory, pa.Table]:
+def _nullable(values: Values, null: Values, kind: str) -> Any:
+    """An array of a nullable kind, null where `null` [row] says so."""
+    dtype = pd.api.types.pandas_dtype(kind)
+    return dtype.construct_array_type()(values.astype(dtype.numpy_dtype), null.copy())
+
+
+def read_steps(
+    folder: Path, name: str, condition: Condition, seeds: Seeds
+) -> tuple[Trajectory, pd.DataFrame]:
     """The recording of a condition's logged episodes, scored, and the lines of the log that say it.
 
     Episodes are told apart by where `success` stands; the recording is what the lines say, but for a probe of
@@ -259,8 +248,8 @@ def read_steps(folder: Path, name: str, condition: Condition, seeds: Seeds) -> t
     """
     columns = step_columns(make_world(condition.world, condition.regime, condition.protocol))
     setting, horizon = kernel_params(condition), condition.regime.horizon
-    table = read_table(folder, name, step_schema(columns))
-    success, ongoing = to_numpy(table.column("success"))
+    table = read_table(folder, name, step_kinds(columns))
+    success, ongoing = to_numpy(table["success"])
     final = np.flatnonzero(~ongoing)
     steps = np.diff(final, prepend=-1) - 1
     if len(table) > (final[-1] + 1 if len(final) else 0):
@@ -273,7 +262,7 @@ def read_steps(folder: Path, name: str, condition: Condition, seeds: Seeds) -> t
         raise InputError(f"{name}: ends before seed {seeds[len(steps)]}")
     logs, (row, t, _) = room_for_logs(horizon, len(steps)), lines_of(steps)
     for key, (array, field) in columns.items():
-        values, null = to_numpy(table.column(key))
+        values, null = to_numpy(table[key])
         if array == "probe":
             values = np.clip(values, NONE, setting.world.fields - 1)
         logs[array][row[~null], t[~null], field] = values[~null]
@@ -283,16 +272,17 @@ def read_steps(folder: Path, name: str, condition: Condition, seeds: Seeds) -> t
 # --- what is there beside what is due -----------------------------------------------------------
 
 
-def disagreements(name: str, found: pa.Table, due: pa.Table) -> Iterator[str]:
+def disagreements(name: str, found: pd.DataFrame, due: pd.DataFrame) -> Iterator[str]:
     """Say of every value of a file's rows that is not the one due where it stands, and what is due."""
-    for column in due.column_names:
-        if found.column(column).equals(due.column(column)):
+    for column in due:
+        stated, right = found[column], due[column].astype(found[column].dtype)
+        if stated.equals(right):
             continue
-        pairs = zip(found.column(column).to_pylist(), due.column(column).to_pylist(), strict=True)
-        for row, (stated, right) in enumerate(pairs):
-            if stated != right:
-                place = [f"{key} {due.column(key)[row]}" for key in ("seed", "t") if key in due.column_names]
-                yield unlike(", ".join([name, *place, column]), stated, right)
+        same = (stated == right).fillna(False) | (stated.isna() & right.isna())
+        for row in np.flatnonzero(~same.to_numpy(bool)).tolist():
+            place = [f"{key} {due[key].iloc[row]}" for key in ("seed", "t") if key in due]
+            here, ours = (None if pd.isna(one.iloc[row]) else one.iloc[row] for one in (stated, right))
+            yield unlike(", ".join([name, *place, str(column)]), here, ours)
 
 
 # --- what conditions come to ------------------------------------------------------------------------

@@ -182,7 +182,7 @@ def _stated(source: Path, out: Path) -> Manifest:
 def recompute(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a finished run.")],
 ) -> None:
-    """Compute every measure of a run again from its step logs alone.
+    """Compute every measure of a run again from its step logs, and run a simulated run anew.
 
     Exit code 0 if all agree with episodes.parquet and manifest.json; 1 if some do not, each named
     with file, seed, step and column; 2 if a file is damaged or cut short, or there is nothing to check.
