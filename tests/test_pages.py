@@ -556,8 +556,7 @@ def test_a_plan_adds_up(minutes):
         assert sum(int(takes[label]) for label in labels) <= end - start
 
 
-@pytest.mark.browser
-def test_a_shared_link_has_a_picture(html, chromium):
+def test_a_shared_link_has_a_picture(html):
     page = (html / "executed/voi.html").read_text(encoding="utf-8")
     tags = dict(re.findall(r'<meta property="(og:[\w:]+)" content="([^"]*)">', page))
     assert tags["og:image"] == "../_static/preview.png"

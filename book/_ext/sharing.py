@@ -1,21 +1,17 @@
 """Sphinx extension: what leaves a page: tables as CSV, figures as SVG, and the preview of a shared link.
 
 The files are written by the build, from what the page shows, to ``_downloads/``, and linked beside it: they
-work from a folder as they do from a server. The preview has a picture of the book's first figure, where there
-is a Chromium to take it.
+work from a folder as they do from a server. The preview has a picture, drawn from the numbers of one figure.
 """
 
 import csv
 import io
 import json
-import os
 import re
-import shutil
-import subprocess
-import tempfile
 from functools import cache
 from html import escape, unescape
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 from urllib.parse import urljoin
 
@@ -26,7 +22,6 @@ from sphinx.util import logging
 from envprobe_book.pages.figures import FIGURE_CLASS
 from envprobe_book.pages.markup import FIXED, MINUS, UNBROKEN
 from envprobe_book.reproduce.build import DOWNLOADS
-from envprobe_core.files import working_folder
 
 logger = logging.getLogger(__name__)
 
@@ -34,20 +29,7 @@ TABLES, FIGURES = "tables", "figures"
 LONGEST_PREVIEW = 200  # characters
 HERO = "executed/what-we-found", "fig-hero"  # what a shared link shows: a page, and the name of its figure
 PICTURE, WIDTH, HEIGHT = "_static/preview.png", "1200", "630"  # pixels, what those who show links ask for
-_PICTURE_PAGE = """<!DOCTYPE html><html data-theme="light"><meta charset="utf-8"><style>
-body {{ display: flex; gap: 40px; align-items: center; margin: 0; padding: 40px; width: 1120px; height: 550px;
-  font-family: "Liberation Sans", Arial, sans-serif; color: #111; background: #fff; }}
-h1 {{ font-size: 60px; line-height: 1.15; margin: 0 0 30px; }}
-p {{ font-size: 28px; line-height: 1.35; margin: 0; }}
-.live-link {{ display: none; }} svg {{ height: 550px !important; min-width: 590px !important; }}
-</style><div><h1>{title}</h1><p>{caption}</p></div><div>{figure}</div></html>"""
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")  # its names, by system
-LONGEST_PICTURE = 120.0  # seconds that taking it may last
-_OPTIONS = (
-    "--headless", "--disable-gpu", "--no-first-run", "--hide-scrollbars", "--disable-background-networking",
-    "--host-resolver-rules=MAP * ~NOTFOUND",  # nobody is asked for anything
-    f"--window-size={WIDTH},{HEIGHT}",
-)  # fmt: skip
+DATA = re.compile(r'<script type="application/json">(.*?)</script>', re.DOTALL)
 _SVG = re.compile(rf'<svg class="{FIGURE_CLASS}".*?</svg>', re.DOTALL)
 _STYLE = re.compile(r' style="[^"]*"', re.DOTALL)
 _INK = re.compile(r"var\(--ink-([0-9a-f]{6})(?:, #\1)?\)")
@@ -99,7 +81,7 @@ def offer(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 @cache
 def picture(app: Sphinx) -> str:
-    """Take the picture that shared links show, in light colours; return what it shows, or nothing."""
+    """Draw the picture that shared links show; return what it shows, or nothing."""
     page, name = HERO
     if app.builder.format != "html" or page not in app.env.found_docs:
         return ""
@@ -107,41 +89,48 @@ def picture(app: Sphinx) -> str:
     found = ((cell, cell["metadata"].get("mystnb", {}).get("figure", {})) for cell in cells)
     cell, figure = next((cell, figure) for cell, figure in found if figure.get("name") == name)
     shown = next(out["data"] for out in cell["outputs"] if "text/html" in out["data"])
-    title, caption = escape(app.config.html_title), escape(figure["caption"])
-    text = _PICTURE_PAGE.format(title=title, caption=caption, figure="".join(shown["text/html"]))
+    data = json.loads(DATA.search("".join(shown["text/html"]))[1])
     path = Path(app.outdir) / PICTURE
     path.parent.mkdir(parents=True, exist_ok=True)
-    if fault := take_picture(text, path):
-        logger.info("no picture for shared links: %s", fault)
-        return ""
+    draw(data, app.config.html_title, figure["caption"], path)
     return "".join(shown["text/plain"])
 
 
-def take_picture(page: str, out: Path) -> str:
-    """Write what Chromium shows of a page of HTML as PNG; return why there is no picture, or nothing."""
-    browser = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if browser is None:
-        return "this system has no Chromium"
-    as_root = ["--no-sandbox"] if os.getuid() == 0 else []
-    with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
-        source, made = Path(folder, "page.html"), Path(folder, "made.png")
-        source.write_text(page, encoding="utf-8")
-        given = [f"--user-data-dir={folder}/profile", f"--screenshot={made}", source.as_uri()]
-        try:
-            done = subprocess.run(
-                [browser, *_OPTIONS, *as_root, *given],
-                env={**os.environ, "HOME": folder, "TMPDIR": folder},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=LONGEST_PICTURE,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"{browser} took none within {LONGEST_PICTURE:.0f} s"
-        if done.returncode or not made.exists():
-            return f"{browser} took none (exit code {done.returncode})"
-        shutil.copyfile(made, out)
-    return ""
+def draw(data: dict[str, Any], title: str, caption: str, out: Path) -> None:
+    """Write a live figure of rows with intervals as PNG, beside a title and a sentence, in light colours.
+
+    Args:
+        data: as the page holds it: `rows` with panel, name, estimate and what the paper prints.
+        title: of the book.
+        caption: of the figure.
+        out: the file.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(int(WIDTH) / 100, int(HEIGHT) / 100), dpi=100, facecolor="white")
+    figure.text(0.035, 0.92, fill(title, 19), size=36, weight="bold", va="top", linespacing=1.2)
+    figure.text(0.035, 0.54, fill(caption, 38), size=17, va="top", linespacing=1.35)
+    axes, place, left = figure.add_axes((0.62, 0.13, 0.35, 0.83)), 0.0, None
+    beside = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "size": 14}
+    panels = list(dict.fromkeys(row["panel"] for row in data["rows"]))
+    for row in sorted(data["rows"], key=lambda row: panels.index(row["panel"])):
+        if row["panel"] != left:
+            left, place = row["panel"], place + 1.3
+            axes.text(-0.03, place, left, weight="bold", **beside)
+        place += 1
+        axes.text(-0.03, place, row["name"], **beside)
+        value = row["found"]["value"]
+        axes.plot([value["low"], value["high"]], [place, place], color="#111", linewidth=2.5)
+        axes.plot(value["value"], place, "o", color="#111", markersize=9)
+        if row["printed_value"] is not None:
+            axes.plot(row["printed_value"], place, "D", color="white", mec="#111", markersize=8)
+    axes.axvline(data["line"], color="#666", linewidth=1)
+    axes.set(ylim=(place + 0.7, 0.6), yticks=[])
+    axes.set_xlabel(data["label"], size=14)
+    axes.tick_params(labelsize=14)
+    axes.spines[["left", "right", "top"]].set_visible(False)
+    FigureCanvasAgg(figure).print_png(out, metadata={"Software": None})
 
 
 def describe(
