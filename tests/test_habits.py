@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from envprobe_core.agents import one_in_proportion
 from envprobe_core.agents.profiles import (
     LATER_HABITS,
     PROFILES,

@@ -13,8 +13,8 @@
 //                                                   `heldOut` where these are not the page's own
 //
 // A policy is {form: "weights" or "formula", weights, formula, gate, notBefore, last, world, protocol, budget},
-// `last` null for all steps and `budget` null for the usual one. The function that `inPython` writes decides alike in the lab, which
-// tests/test_own_policy.py runs.
+// `last` null for all steps and `budget` null for the usual one. The function that `inPython` writes decides
+// alike in the lab (tests/test_own_policy.py).
 (() => {
   "use strict";
 
