@@ -136,7 +136,6 @@ def test_the_best_map_and_the_best_place_are_the_most_frequent(constant):
 def test_the_record_is_what_the_public_code_gives_again(public, constant, agent):
     cell = ("tooldag", "S2", agent, "simple")
     again = constant.episodes(REPOSITORY, *cell, range(42, 47))
-    kept = public[
-        (public[["world", "regime", "agent", "policy"]] == cell).all(axis=1) & (public["seed"] < 47)
-    ]
+    kept = public.set_index(["world", "regime", "agent", "policy"]).sort_index().loc[cell]
+    kept = kept[kept["seed"] < 47]
     assert [row[6] for row in again] == pytest.approx(kept["accuracy"].tolist())
