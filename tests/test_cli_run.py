@@ -47,7 +47,7 @@ def test_a_real_process_prints_one_array_or_one_line(tmp_path):
     program = (
         "import sys\nfrom envprobe_book.cli import main\n"
         "try:\n    main(sys.argv[1:])\nexcept SystemExit as end:\n    assert end.code == 0\n"
-        "heavy = {'pandas', 'scipy.stats', 'matplotlib', 'IPython', 'papermill'}\n"  # Numba takes scipy
+        "heavy = {'scipy.stats', 'matplotlib', 'IPython', 'papermill'}\n"  # Numba takes scipy
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     given = ["run", *SMALL, "--protocol", "paper", "--json", "--out", tmp_path / "run"]
@@ -66,7 +66,7 @@ def test_the_folder_holds_table_logs_and_a_manifest_of_what_was_run(tmp_path, to
     run = tmp_path / "deep" / "run"
     code, out, _ = told("run", *SMALL, "--budget", "3", "--out", run)
     assert (code, "2 conditions, 12 episodes, S2, profile typical" in out) == (0, True)
-    assert sorted(contents(run)) == ["episodes.parquet", *LOGS, "manifest.json"]
+    assert sorted(contents(run)) == [".lock", "episodes.parquet", *LOGS, "manifest.json"]
     frame = pd.read_parquet(run / "episodes.parquet")
     assert frame["seed"].tolist() == [*range(6), *range(6)]
     assert frame.loc[frame["policy"] == "no-probe", "threshold"].isna().all()
