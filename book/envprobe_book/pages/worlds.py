@@ -281,7 +281,7 @@ def world_rules(name: str) -> tuple[pd.DataFrame, str, str]:
     parts = inspect.getdoc(MODULES[name]).split("\n\n")  # type: ignore[union-attr]
     fields, actions = (_table(part) for part in parts if part.startswith("|"))
     goal, seen, moves = (" ".join(part.split()) for part in parts[1:] if not part.startswith("|"))
-    named = ", ".join(f"`{field}` ({kind})" for field, kind in fields.iloc[:, :2].itertuples(index=False))
+    named = "; ".join(f"`{one}` ({kind}): {what}" for one, kind, what in fields.itertuples(index=False))
     title = f"**{MODULES[name].TITLE}**: {goal.removeprefix('Description: ')} Fields: {named}."
     return actions, f"tab-{name}-rules", f"{title} {seen} {moves}"
 
