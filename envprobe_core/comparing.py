@@ -265,10 +265,10 @@ def estimate(
     >>> from envprobe_core.estimating import gain, shift
     >>> frame = run("tooldag", "simple periodic", protocols="paper observed", seeds="0:40")
     >>> estimate(frame, gain("simple", "periodic"), by="protocol")["gain"].round(2).tolist()
-    [-0.46, -1.57]
+    [-0.46, -4.91]
     >>> start = shift("simple", "periodic", {"protocol": "observed"}, {"protocol": "paper"})
     >>> estimate(frame, start)["shift"].round(2).tolist()
-    [-1.11]
+    [-4.44]
     """
     by, first = list(names(by)), dict(what.arms[0]) if what.arms else {}
     if what.statistic == "mean":

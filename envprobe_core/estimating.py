@@ -133,7 +133,12 @@ class Sample:
 
 
 def sample_of(what: What, arms: Sequence[Floats], worlds: Ints) -> Sample:
-    """The sample of a statistic but a track, from the measure of each arm, [unit]."""
+    """The sample of a statistic but a track, from the measure of each arm, [unit].
+
+    >>> arms = [np.array([0.5, 1.0]), np.array([0.25, np.nan])]
+    >>> sample_of(gain("simple", "periodic"), arms, np.zeros(2, int)).top.tolist()
+    [[25.0], [0.0]]
+    """
     if what.statistic == "mean":
         return Sample.of_mean(arms[0], worlds, is_share=what.measure == "success")
     sides = zip(arms[::2], arms[1::2], strict=True)

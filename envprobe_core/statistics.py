@@ -433,7 +433,7 @@ def exact_interval(successes: int, n: int, level: float = LEVEL) -> Interval:
     was seen, or fewer. It says something of 0 among n too, where a bootstrap is the point 0.
 
     >>> exact_interval(0, 220)
-    Interval(value=0.0, low=0.0, high=0.016627839539993746, n=220)
+    Interval(value=0.0, low=0.0, high=0.01662783954037557, n=220)
     """
     _check_share(successes, n)
     if int(successes) != successes or int(n) != n:

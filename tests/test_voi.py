@@ -162,7 +162,7 @@ def test_it_is_not_told_the_rates(world):
     made = make_world(world, condition.regime, condition.protocol)
     spoiled = copy(made)
     spoiled.rates, spoiled.record = np.full_like(made.rates, 0.9), made.record.copy()
-    spoiled.record.mutation = level32(0.9)
+    spoiled.record.mutation, spoiled.record.rate = level32(0.9), 0.9
 
     for given_rates in (False, True):
         own = replace(condition, policy=value_policy("mine", "mine", 0.5, given=given_rates))
