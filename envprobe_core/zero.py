@@ -116,7 +116,7 @@ def logged_accuracy(condition: Condition, zero: Zero, recording: Trajectory) -> 
     >>> condition = make_condition("tooldag", "simple")
     >>> recording = simulate_logged(condition, np.arange(220))
     >>> float(logged_accuracy(condition, zero_of(condition), recording).mean().round(2))
-    0.9
+    0.92
     """
     gold = recording.gold[np.arange(len(recording.steps)), recording.steps.astype(np.int64)]
     table, known = np.where(_in_log(condition, gold), gold, zero.table), gold != UNKNOWN
