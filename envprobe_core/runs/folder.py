@@ -189,7 +189,9 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
             raise InputError(f"{path} is not a folder")
         path.mkdir(parents=True, exist_ok=True)
         odd = (item for item in path.iterdir() if item.name != LOCK and not OURS.fullmatch(item.name))
-        if not (path / MANIFEST).is_file() and any(odd):
+        if (path / MANIFEST).is_file():
+            manifests.read_manifest(path)  # what is no run is left without a lock, too
+        elif any(odd):
             raise InputError(f"{path} is not empty and holds no run; give a new folder")
         with folder_lock(path):
             if (path / MANIFEST).is_file():
