@@ -205,7 +205,7 @@
 // Cells of a table that a phone shows row by row carry their column's head (paper.css).
 (() => {
   function name() {
-    for (const table of document.querySelectorAll(".bd-article table.stacks")) {
+    for (const table of /** @type {NodeListOf<HTMLTableElement>} */ (document.querySelectorAll(".bd-article table.stacks"))) {
       const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
       for (const row of table.tBodies[0]?.rows ?? [])
         [...row.cells].forEach((cell, place) => (cell.dataset.head = heads[place] ?? ""));

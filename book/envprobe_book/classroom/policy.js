@@ -466,9 +466,10 @@
     // What came of a policy so far: where it stands among the others, and against those that it is paired with.
     function outcomeOf(found, rivals, resamples) {
       const own = summary(found, resamples);
-      if (!rivals) return { ...own, rivals, rank: null, gains: {} };
+      if (!rivals) return { ...own, rivals, rank: null, gains: /** @type {Record<string, any>} */ ({}) };
       const able = Object.entries(rivals).filter(([name]) => config.policies[name].deployable);
       const rank = 1 + able.filter(([, one]) => one.accuracy.value > own.accuracy.value).length;
+      /** @type {Record<string, any>} */
       const gains = Object.fromEntries(REFERENCES.map((name) => [name, gain(found, rivals[name].found, resamples)]));
       return { ...own, rivals, rank, of: able.length + 1, gains };
     }

@@ -99,7 +99,7 @@
       if (paragraph.clientWidth === width || paragraph.clientWidth === 0) return;
       width = paragraph.clientWidth;
       const copy = /** @type {HTMLElement} */ (paragraph.cloneNode(true));
-      copy.querySelectorAll("[data-told]").forEach((span) => {
+      /** @type {NodeListOf<HTMLElement>} */ (copy.querySelectorAll("[data-told]")).forEach((span) => {
         span.textContent = longest(JSON.parse(span.dataset.told), span.textContent);
       });
       Object.assign(copy.style, { position: "absolute", visibility: "hidden", width: `${width}px`, minHeight: "0" });
@@ -141,11 +141,13 @@
       timer = setTimeout(async () => {
         const chip = chips.find((one) => one.getAttribute("aria-expanded") === "true"), own = (asked += 1);
         if (!chip) return;
-        const panel = panelOf(chip), protocol = document.querySelector(".live-plane")?.dataset.protocol ?? "paper";
+        const plane = /** @type {HTMLElement | null} */ (document.querySelector(".live-plane"));
+        const panel = panelOf(chip), protocol = plane?.dataset.protocol ?? "paper";
         const setting = { ...bar.setting(), world: panel.dataset.world, protocol };
         const [arm, against] = panel.dataset.arms.split(" ");
         const { seed } = await typical(setting, against, arm);
-        if (own === asked) panel.querySelector(".live-claim-episode").href = watch(setting, seed, against, arm);
+        const link = /** @type {HTMLAnchorElement} */ (panel.querySelector(".live-claim-episode"));
+        if (own === asked) link.href = watch(setting, seed, against, arm);
       }, REST);
     }
 
@@ -167,7 +169,7 @@
 
   globalThis.EnvProbe.front = { typical, watch, reserve };
   if (engine?.available() && live) {
-    document.querySelectorAll(".live-told").forEach((span) => {
+    /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".live-told")).forEach((span) => {
       if (JSON.parse(span.dataset.told).kind === "handle") hold(span);
     });
     document.querySelectorAll(".live-abstract").forEach(abstract);

@@ -86,7 +86,7 @@
 
   function readersOf(name) {
     const said = JSON.stringify(name);
-    return [...document.querySelectorAll(READERS)].filter(({ dataset: own }) => (own.told ?? own.number).includes(said));
+    return [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(READERS))].filter(({ dataset: own }) => (own.told ?? own.number).includes(said));
   }
 
   const isOld = ({ figure, setting }) => !isSame(setting, settingOf(figure, bar.setting()));

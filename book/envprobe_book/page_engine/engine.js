@@ -219,7 +219,7 @@
       }
 
       // What a table is compared with: gold [row, time, field] and places [row, time] as bytes, and last times.
-      truth(at, { steps }) {
+      truth(at, /** @type {any} */ { steps }) {
         const { entry, reads } = this.described;
         const fields = Number(new DataView(this.memory.buffer).getBigInt64(at.setting + reads.fields, true));
         const bytes = new Uint8Array(this.memory.buffer), times = at.horizon + 1;
