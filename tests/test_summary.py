@@ -191,10 +191,10 @@ print(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
 def test_an_episode_takes_no_more_memory_than_is_said(tmp_path):
-    """`runs.folder` says 0.6 kB; `getrusage` would tell this process's peak, if that is higher."""
+    """`runs.folder` says 0.9 kB; `getrusage` would tell this process's peak, if that is higher."""
     sizes, peaks = (20_000, 120_000), []
     for size in sizes:
         given = [sys.executable, "-c", PEAK, str(size), str(tmp_path / str(size))]
         done = subprocess.run(given, capture_output=True, text=True, check=True)
         peaks.append(int(done.stdout.split()[-1]) * 1024)
-    assert (peaks[1] - peaks[0]) / (sizes[1] - sizes[0]) < 600, peaks
+    assert (peaks[1] - peaks[0]) / (sizes[1] - sizes[0]) < 900, peaks

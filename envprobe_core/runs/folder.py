@@ -6,7 +6,7 @@ where a language model was asked, `calls.jsonl`. Every file is put in place in o
 that it is not finished. The same command then runs again, and writes over them; only a model's answers, which
 cost money, are kept as they come, in a store beside the folder (`llm.store`).
 
-Episodes are in memory until the end, no more than 0.6 kB each (five million: 3 GB), and the steps of the
+Episodes are in memory until the end, no more than 0.9 kB each (five million: 4.5 GB), and the steps of the
 logged ones until their condition is done, about 5 kB each. What is larger than memory is for several runs.
 """
 
