@@ -34,7 +34,7 @@ from envprobe_core.llm.answers import UNKNOWN_SIGN, WAITING
 from envprobe_core.llm.calls import ChatRequest
 from envprobe_core.policies.rules import JUDGE_CANDIDATES
 from envprobe_core.worlds import graphnav, tooldag
-from envprobe_core.worlds.base import Ints, World
+from envprobe_core.worlds.base import SWITCHES, Ints, World
 
 WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
 UPDATE_TITLE, JUDGE_TITLE = "EnvProbe belief update", "EnvProbe judge"
@@ -139,7 +139,8 @@ def _keeps(world: World) -> bool:
 
 def _filled(text: str, world: World, **more: Any) -> str:
     """Fill in what a world's words say, then its numbers: sizes, last members, and spans of fields."""
-    sizes = {name: size for name, size in vars(world.rules).items() if type(size) is int}
+    rules = vars(world.rules).items()
+    sizes = {name: size for name, size in rules if type(size) is int and name not in SWITCHES}
     sizes |= {"fields": world.fields, "actions": world.actions}
     kinds = groupby(enumerate(world.field_names), key=lambda field: field[1].partition("(")[0])
     spans = {kind.replace(" ", "_"): [index for index, _ in own] for kind, own in kinds}
