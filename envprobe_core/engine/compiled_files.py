@@ -45,7 +45,7 @@ def edition_of(paths: list[Path]) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
-SOURCES = [HOME / "numba_support.py", HOME.parent / "released.py"]
+SOURCES = [HOME / "numba_support.py", *HOME.parent.glob("released.py")]  # other packages have none
 SOURCES += [path for folder in CORE for path in sources(folder)]
 EDITION = edition_of(SOURCES)
 """Of the engine's text: Numba looks at a function's own file alone, not at those that it calls from."""

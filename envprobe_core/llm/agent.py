@@ -410,9 +410,11 @@ def exchanges(
 
 @lru_cache(maxsize=64)
 def simulated_setting(world: World, regime: Regime, profile: AgentProfile) -> Any:
-    """The engine's setting of a simulated agent that reports what it uses, asked for or not."""
-    protocol = replace(world.protocol, structure="reported")
-    return kernel_params(Condition(world.name, POLICIES["no-probe"], regime, protocol, profile), world=world)
+    """The engine's setting of a simulated agent in a world, of whose regime the observations count."""
+    condition = Condition(world.name, POLICIES["no-probe"], regime, world.protocol, profile)
+    setting = kernel_params(condition, world=world)
+    setting.world.distracts = regime.observation == "distractor"
+    return setting
 
 
 def simulated_updates(block: Any, world: World, setting: Any) -> list[Update]:

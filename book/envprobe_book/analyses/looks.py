@@ -25,7 +25,7 @@ def worth_end(t: int, horizon: int, lam: float, limit: float = 1.0) -> float:
     """The worth of a look at step t for a score at the end: e(H) - e(H - t); it rises with t at any rate.
 
     >>> round(worth_end(29, 30, 0.9, 0.9), 4)
-    0.7719
+    0.7718
     """
     return limit * (lam ** (horizon - t) - lam**horizon)
 
@@ -188,7 +188,7 @@ def graft(recording: Trajectory, probe: Ints, *, averaged: bool = False) -> Floa
     >>> own = simulate_logged(make_condition("tooldag", "no-probe"), np.arange(20))
     >>> looks = np.full(own.probe.shape, -1); looks[:, 29] = 3
     >>> float(graft(own, looks).mean().round(4))
-    0.0111
+    0.0241
     """
     belief, gold, steps = recording.belief, recording.gold, recording.steps.astype(np.int64)
     worth, known = np.zeros(len(steps)), (gold[:, 0] != UNKNOWN).sum(axis=1)

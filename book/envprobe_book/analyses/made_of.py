@@ -65,7 +65,7 @@ def made_of(
     >>> frame = run("tooldag", "simple periodic", protocols="released", seeds="0:40", facts=FACTS)
     >>> found = made_of(frame, "simple", "periodic", strata={"tools": ("tooldag",)})
     >>> found[["gain", "steps", "answers", "episodes"]].round(1).to_numpy().tolist()
-    [[14.2, 14.2, 0.0, 9.1]]
+    [[13.0, 13.0, 0.0, 10.5]]
     """
     require(frame, FACTS.split())
     net = (frame["accuracy"] - frame["zero"]) - (frame["placebo"] - frame["placebo_zero"])
