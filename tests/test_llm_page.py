@@ -43,8 +43,9 @@ def execute(*ids, before=None, **given):
     space |= given
     for name in ids:
         *body, shown = ast.parse(CELLS[name]).body
-        exec(compile(ast.Module(body, []), name, "exec"), space)
-        value = eval(compile(ast.Expression(shown.value), name, "eval"), space)
+        last = [] if isinstance(shown, ast.Expr) else [shown]
+        exec(compile(ast.Module(body + last, []), name, "exec"), space)
+        value = None if last else eval(compile(ast.Expression(shown.value), name, "eval"), space)
     return space, value
 
 
@@ -62,7 +63,7 @@ def spoiled(folder, change=lambda lines: None, name="other", **agent):
 @pytest.fixture(scope="module")
 def begun():
     """The section's names after its first cell, which replays the file, and what is said of the file."""
-    return execute("answer", "2", replay=str(COMMITTED), resamples=100)
+    return execute("answer", "imports", "2", replay=str(COMMITTED), resamples=100)
 
 
 # ---------------------------------------------------------------- a replay file
@@ -104,7 +105,7 @@ def test_what_does_not_come_out_again_has_no_results(change, agent, fault, tmp_p
     assert fault in run.fault
     assert run.frame is None
     with pytest.raises(InputError, match=f"has no results here: .*{fault}"):
-        execute("answer", replay=str(path), resamples=100)
+        execute("answer", "imports", replay=str(path), resamples=100)
 
 
 def test_files_are_found_by_name_told_apart_and_named_where_they_are_none(tmp_path):
@@ -170,8 +171,8 @@ def test_the_situation_shown_is_whole(begun, worlds, regime, protocol, profile, 
     pairs = zip(effect.rows, space["update"].entries, strict=True)
     for row, (field, value, staleness, confidence) in pairs:
         evidence = str(space["asked"].step - staleness)
-        assert row[0] == str(field)
-        assert row[5:] == ["?" if value < 0 else str(value), evidence, str(confidence)]
+        assert row[0] == space["asked"].world.field_names[field]
+        assert row[4:] == ["?" if value < 0 else str(value), evidence, str(confidence)]
 
 
 def test_the_estimate_is_of_the_grid_and_the_list(begun):
@@ -181,7 +182,7 @@ def test_the_estimate_is_of_the_grid_and_the_list(begun):
     assert found["episodes"].tolist() == [6, 6]
     assert found.loc[0, "steps"] == 6 * 21
     assert (found["calls"] < found["steps"]).all()
-    assert listed["price"][0] == found["price"][0]
+    assert listed["the grid"][0] == space["cost"]["cost"][0]
 
 
 def test_work_ends_where_a_loop_runs_and_brings_no_error_of_its_own():

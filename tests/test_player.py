@@ -48,7 +48,7 @@ def test_the_logs_are_those_of_an_independent_run(place):
         own = gate if POLICIES[name].has_threshold else None
         condition = make_condition(world, name, regime, PROTOCOLS[protocol], profile, budget, own)
         seeds = np.array([seed])
-        rows = step_table(condition, seeds, simulate_logged(condition, seeds)).to_pylist()
+        rows = step_table(condition, seeds, simulate_logged(condition, seeds)).to_dict("records")
         lines = rows[:-1]
         assert run["steps"] == len(lines)
         for table in TABLES:

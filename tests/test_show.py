@@ -35,7 +35,7 @@ def test_of_two_levels_one_is_the_head():
         frame, {"S − P": ("simple", "periodic")}, strata={"procedural": ("tooldag",)}, resamples=200
     )
     shown = show(found, "tab-two", "Two.")
-    assert list(shown.head) == ["protocol", "stratum", "S − P"]
+    assert list(shown.head) == ["protocol", "worlds", "S − P"]
     assert [row[0] for row in shown.rows] == ["as written", "as released"]
     beside = pd.DataFrame(
         {("printed", "gain"): [1.0], ("printed", "gain_low"): [0.5], ("printed", "gain_high"): [2.0]}

@@ -35,7 +35,7 @@ LABEL = re.compile(r"^<!-- label: ([\w-]+) -->$", re.MULTILINE)
 PAGE = re.compile(r"(\[[^\]]*\])\(\.\./book/([\w-]+\.md)\)")
 PLACE = re.compile(r"(\[[^\]]*\])\((?:\.\./book/[\w-]+\.md|[\w-]+\.ipynb)?#([\w-]+)\)")
 SOURCE = re.compile(r"\[(\(?)[^\]]*\]\(\.\./book/references\.bib#(\w+)\)")
-SETTING = re.compile(r"\[([^\]]+)\]\(([\w-]+)\.ipynb(\?[^)]*)\)")
+SETTING = re.compile(r"\[([^\]]+)\]\(([\w-]+)\.ipynb((?:\?|#review-)[^)]*)\)")
 ROLES = {"tab": "numref", "fig": "numref", "eq": "eq", "ex": "ref"}
 ROLES |= dict.fromkeys(("ass", "def", "lem", "pro", "thm", "alg"), "prf:ref")
 """What a page says in place of a link's words, by how its target begins."""

@@ -19,7 +19,8 @@ MINDS: dict[str, ModuleType] = {
 def mind_of(world: ModuleType) -> ModuleType:
     """The module of the agent's mind in a world.
 
-    >>> mind_of(MODULES["tooldag"]).MIND.names
+    >>> from envprobe_core.worlds import tooldag
+    >>> mind_of(tooldag).MIND.names
     ('calls', 'failed_at')
     """
     return MINDS.get(world.NAME, world)
