@@ -36,7 +36,7 @@ def follow(page, words):
     rows = page.locator(".explorer-table tbody tr").evaluate_all(
         "rows => rows.map((row) => [...row.children].map((cell) => cell.firstChild.textContent))"
     )
-    heads = ("accuracy", "success", "useful", "again", "probes")
+    heads = [head.lower() for head in page.locator(".explorer-table thead th").all_text_contents()[1:]]
     return found, {name: dict(zip(heads, own, strict=True)) for name, *own in rows}
 
 
@@ -62,7 +62,7 @@ def test_a_gain_need_not_be_information(instructors):
 
 def test_doubt_does_not_find_errors_of_the_sure(instructors):
     found, table = follow(instructors, "an overconfident agent")
-    assert float(table["Self-Uncertainty"]["probes"]) == 0
+    assert float(table["Self-Uncertainty"]["probes an episode"]) == 0
     assert found["levels", "self-uncertainty", "accuracy"][2] < 0.75
 
 
