@@ -69,6 +69,7 @@ def test_search_finds_what_the_paper_prints(browse, html, server, scheme):
     page.locator("#search-results a", has_text="Protocols").first.wait_for()
     for query, leads_to in (
         ("11.76", "main-results.html"),
+        ("431", "main-results.html"),
         ("Table 3 of the paper", "terms.html"),
         ("lemma 5.4", "theory.html"),
         ("value of information", "voi.html"),

@@ -142,16 +142,20 @@ def test_a_sections_figure_answers_its_sliders_without_the_kernel(page, lab):
     budget.scroll_into_view_if_needed()
     numbers = live.locator(".lp-numbers")
     said = numbers.text_content()
+    sentence = page.locator(".live-told").first
+    told = sentence.text_content()
     budget.focus()
     for _ in range(3):  # JupyterLab leaves the arrow keys to the slider
         page.keyboard.press("ArrowRight")
     assert live.locator("output").first.text_content() == "10"
     live.locator(".live-note", has_text="Run in this page").wait_for(timeout=60_000)
     assert numbers.text_content() != said
+    playwright.expect(sentence).not_to_have_text(told)
     other = page.locator(".live-figure").nth(1)
     assert other.locator("input[data-knob=budget]").input_value() == "10", "one setting for all figures"
     live.get_by_role("button", name="Back to this page").click()
     playwright.expect(numbers).to_have_text(said)
+    playwright.expect(sentence).to_have_text(told)
 
 
 @pytest.mark.nightly

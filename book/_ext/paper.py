@@ -118,7 +118,8 @@ def entries(env: BuildEnvironment) -> Iterator[tuple[str, str, str]]:
         title = f"{number} in {paper_items.place(number.source)} of the paper: "
         title += f"{paper_items.in_words(number.row)}, {quantity}"
         digits = f"{number.value:.{number.decimals}f}"
-        for value in dict.fromkeys((digits, digits.replace("-", ""), digits.removeprefix("0"))):
+        bare = digits.removeprefix("-")  # 0.431 is also looked for as .431 and 431
+        for value in dict.fromkeys((digits, bare, bare.removeprefix("0"), bare.removeprefix("0."))):
             yield value, title, home.get(source, "items.html")
 
 

@@ -176,7 +176,40 @@
   open();
 })();
 
-// Paper is light, and shows what is folded; behind a print the page is as it was.
+// Two levels of reading: the story, in which all that is titled "More" is folded, and everything. The choice goes
+// along to the other pages, and a print shows what is chosen.
+(() => {
+  const KEY = "envprobe-reading", ALL = "all";
+  /** @type {NodeListOf<HTMLDetailsElement>} */
+  const folds = document.querySelectorAll(".more-fold");
+  if (!folds.length) return;
+  const button = document.createElement("button");
+  button.className = "reading-level";
+  button.type = "button";
+
+  function read(level) {
+    const isAll = level === ALL;
+    document.documentElement.classList.toggle("reading-all", isAll);
+    button.setAttribute("aria-pressed", String(isAll));
+    button.textContent = isAll ? "Read the story" : `Read all: ${folds.length} more ${folds.length === 1 ? "part" : "parts"}`;
+    for (const fold of folds) fold.open = isAll;
+  }
+
+  function kept() {
+    try { return localStorage.getItem(KEY); } catch { return null; }
+  }
+
+  button.addEventListener("click", () => {
+    const level = button.getAttribute("aria-pressed") === "true" ? "story" : ALL;
+    try { localStorage.setItem(KEY, level); } catch { /* the choice stays with this page */ }
+    read(level);
+  });
+  folds[0].before(button);
+  if (kept() === ALL) read(ALL);
+  else read("story");
+})();
+
+// Paper is light, and shows what is folded but for "More" parts of a story; behind a print the page is as it was.
 (() => {
   const root = document.documentElement;
   /** @type {HTMLDetailsElement[]} */
@@ -187,7 +220,8 @@
     if (theme !== null) return; // a print that has not ended
     theme = root.dataset.theme ?? "";
     root.dataset.theme = "light";
-    opened = [.../** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll("details:not([open])"))];
+    opened = [.../** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll("details:not([open])"))]
+      .filter((fold) => !fold.closest(".more-fold:not([open])"));
     for (const fold of opened) {
       fold.open = true;
       fold.dispatchEvent(new Event("toggle")); // what fills itself when it is opened: a browser's own comes too late

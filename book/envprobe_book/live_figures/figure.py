@@ -160,9 +160,9 @@ class LiveFigure:
         )
 
     def _repr_mimebundle_(self, **keywords: Any) -> Any:
-        if self.kind == NUMBERS:  # nothing to see: what the page's sentences read
-            return {"text/html": self.page_html(), "text/plain": str(self.look.get("title", self.name))}, {}
-        page = {"text/html": self.page_html(), "text/plain": self.drawing.alt}
+        # of numbers, which sentences read, there is nothing to see
+        plain = str(self.look["title"]) if self.kind == NUMBERS else self.drawing.alt
+        page = {"text/html": self.page_html(), "text/plain": plain}
         data, metadata = lab_widget(self.as_data())._repr_mimebundle_(**keywords) or ({}, {})
         return {**data, **page}, metadata
 

@@ -3,6 +3,7 @@
 // A classic script, the last of them. It makes `EnvProbe.live`:
 //
 //   show(root, figure)   put a figure into an element of a notebook, with a bar above it
+//   follow()             say every sentence of the page anew
 //   figures              those of the page, by name: {figure, setting, found, resamples}
 //
 // In a book's page each `.live-figure` holds its description as JSON (see figure.py) and the static figure,
@@ -235,11 +236,20 @@
     follow(); // what a link asks for is not there yet
   }
 
+  // What sentences alone show has no place of its own, and no bar.
+  function showNumbers(root, figure) {
+    if (!bar.opened()) bar.open(figure.setting, { root: document.createElement("div"), moves: figure.moves, inline: true });
+    bar.follow(follow);
+    return open(root, figure, () => {});
+  }
+
   function show(root, figure) {
+    if (figure.kind === "numbers") return showNumbers(root, figure);
     const head = document.createElement("div");
     root.classList.add("live-figure");
     root.append(head);
     const closeBar = bar.open(figure.setting, { root: head, moves: figure.moves, inline: true });
+    bar.follow(follow);
     const close = open(root, figure, (picture, note) => root.append(picture, note));
     return () => {
       close();
@@ -247,6 +257,6 @@
     };
   }
 
-  globalThis.EnvProbe.live = { show, figures };
+  globalThis.EnvProbe.live = { show, figures, follow };
   if (engine?.available()) document.querySelectorAll(".live-figure").forEach(attach);
 })();

@@ -55,6 +55,24 @@ class LabFigure(anywidget.AnyWidget):
     state = traitlets.Dict().tag(sync=True)
 
 
+class LabSentence(anywidget.AnyWidget):
+    """A told sentence in JupyterLab: the script of any figure of the notebook says it anew."""
+
+    _esm = """export default {
+  render({ model, el }) {
+    el.innerHTML = model.get("html");
+    globalThis.EnvProbe?.live?.follow();
+  },
+};
+"""
+    html = traitlets.Unicode().tag(sync=True)
+
+
+def lab_sentence(html: str) -> LabSentence:
+    """The widget of a sentence whose slots are marked (`Told.lab_html`)."""
+    return LabSentence(html=html)
+
+
 def lab_widget(state: dict[str, Any], front: str = "live") -> LabFigure:
     """The widget of what `as_data` describes: a figure, or with the front `explorer` the explorer."""
     if "_esm" not in LabFigure.__dict__:

@@ -21,7 +21,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from markdown_it import MarkdownIt
+
 from envprobe_book.live_figures.readings import Reading
+from envprobe_book.live_figures.scripts import lab_sentence
 from envprobe_book.live_figures.words import PLACES, REST, fits, in_units, said
 from envprobe_book.pages.markup import LIVE, Text, listed, number
 from envprobe_core.conditions import find_regime
@@ -70,6 +73,16 @@ class Told(Text):
             html.escape(part) if isinstance(part, str) else part.html for part in self.parts
         ).replace("**", "")
 
+    @property
+    def lab_html(self) -> str:
+        """The sentence in HTML with its Markdown, for a notebook, whose own Markdown drops the marks."""
+        html_of = MarkdownIt().render(self.markdown)
+        return re.sub(rf'<a href="{LIVE}:([^"]*)"></a>', _span, html_of)
+
+    def _repr_mimebundle_(self, **keywords: Any) -> Any:
+        data, metadata = lab_sentence(self.lab_html)._repr_mimebundle_(**keywords) or ({}, {})
+        return {**data, **super()._repr_mimebundle_()}, metadata
+
     def as_data(self) -> list[Any]:
         """The sentence as a page is given it, where it is no Markdown."""
         own = [
@@ -77,6 +90,13 @@ class Told(Text):
             for part in self.parts
         ]
         return [part for part in own if part]
+
+
+def _span(mark: re.Match[str]) -> str:
+    if mark[1] == "end":
+        return "</span>"
+    slot = base64.urlsafe_b64decode(mark[1] + "=" * (-len(mark[1]) % 4)).decode()
+    return f'<span class="live-told" data-told="{html.escape(slot)}">'
 
 
 def tell(text: str, **slots: Slot | Told) -> Told:

@@ -50,10 +50,12 @@
     return `${words.join(", ")}, seeds ${seeds}: printed ${printed}, here ${here}`;
   }
 
+  const day = () => new Date().toISOString().slice(0, 10);
+
   function sentence({ cells, episodes, seconds, differ }) {
-    const ran = `${many(cells, "condition")}, ${many(episodes, "episode")}, ${seconds.toFixed(1)} seconds`;
-    if (differ === 0) return `${ran}: every digest equals the printed book’s.`;
-    return `${ran}: ${many(differ, "digest")} of ${number(cells)} ${differ === 1 ? "differs" : "differ"} from the printed book’s.`;
+    const ran = `${many(cells, "condition")} and ${many(episodes, "episode")} in ${seconds.toFixed(1)} seconds`;
+    if (differ === 0) return `${day()}: ${ran}. Every digest equals the printed book’s.`;
+    return `${day()}: ${ran}. ${many(differ, "digest")} of ${number(cells)} ${differ === 1 ? "differs" : "differ"} from the printed book’s.`;
   }
 
   function attach(root) {
