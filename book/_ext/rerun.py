@@ -75,7 +75,7 @@ class ReExecute(SphinxDirective):
 def add_rerun(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
     """Give a section its button, and a page that has one its script and style."""
     record = records(app.env).get(pagename) or {} if pagename.startswith(EXECUTED) else {}
-    if RERUN in record and app.builder.format == "html":
+    if app.builder.format == "html" and record.get(RERUN, {}).get("cells"):  # a page may run nothing itself
         own = part(record[RERUN], record["section"], record["inputs_sha256"])
         context["body"] = context.get("body", "") + as_html([own])
     if '<div class="rerun" data-engine' not in context.get("body", ""):

@@ -3,7 +3,7 @@
 // A classic script, after draw.js. It makes
 //
 //   EnvProbe.telling(slot, found, isRough)   the words of a slot's data: `found` has {value, low, high} of each
-//                                            of its readings; where they are rough, numbers wear `~`
+//                                            of its readings; where they are rough, numbers wear `≈`
 //   EnvProbe.telling.number(value, digits, {signed, isRough})
 //                                            a number as sentences write it
 (() => {
@@ -23,7 +23,7 @@
   function number(value, digits, { signed = false, isRough = false } = {}) {
     const text = plot.number(value, digits).replace(/\d+/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));
     const full = signed && value > 0 && /[1-9]/.test(text) ? `+${text}` : text;
-    return isRough && /\d/.test(full) ? `~${full}` : full;
+    return isRough && /\d/.test(full) ? `≈${full}` : full;
   }
 
   const listed = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0]);

@@ -35,11 +35,11 @@ AGAINST = {"periodic": "a fixed schedule", "late": "looks saved for the end"}
 WORLDS = {"procedural": "on tools", "spatial": "in rooms and graphs", "combined": "together"}
 TERMS = {"c": "without criticality", "d": "without the role"}
 HEADLINE = {  # no wording is longer than the first, so that the picture below has its place at once
-    "+": "{n} {unit} more accurate| than on {than}|",
-    "-": "{n} {unit} less accurate| than on {than}|",
-    "0": "not clearly apart| from {than}|",
-    "~": "within half a point| of {than}|",
-    "=": "exactly level| with {than}|",
+    "+": "{n} {unit} more accurate| than by checking {than}|",
+    "-": "{n} {unit} less accurate| than by checking {than}|",
+    "0": "not clearly apart| from checking {than}|",
+    "~": "within half a point| of checking {than}|",
+    "=": "exactly level| with checking {than}|",
     "?": "with too few runs to tell",
 }
 GAINS = {  # intervals stand in the picture beside the words
@@ -92,12 +92,12 @@ def front_plane(frame: pd.DataFrame, **setting: Any) -> Plane:
     )
     printed = paper_value("tab:main", "combined: simple vs periodic", "accuracy_difference_pct")
     lead = tell(
-        "Give our simulated agent {looks} in 30 steps, to spend when a score reaches {gate}. It ends "
-        "{written} in the experiment that the paper describes, and {released} by the rules of its public "
-        f"code. The paper prints +{printed}.",
-        looks=handle(headline, "budget", 15, 1, "look"),
+        "Let our simulated agent check what it believes {times} in 30 steps, whenever a score "
+        "reaches {gate}. It ends {written} in the experiment that the paper describes, "
+        f"and {{released}} by the rules of its public code. The paper prints +{printed}.",
+        times=handle(headline, "budget", 15, 1, "time"),
         gate=handle(headline, "threshold", 4, 0.25, digits=2),
-        written=worded(HEADLINE, headline.at(panel="paper"), than="a fixed schedule", within=0.5),
+        written=worded(HEADLINE, headline.at(panel="paper"), than="by the clock", within=0.5),
         released=worded(HEADLINE, headline.at(panel="released"), within=0.5),
     )
     rules = _rules(**setting)
