@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envprobe_book.cli.options import Cluster as Options
-from envprobe_book.cli.options import handing_out, read_scheduler_file
+from envprobe_book.cli.options import address_of, handing_out, read_scheduler_file
 from envprobe_book.reproduce import execution
 from envprobe_book.reproduce import sections as notebooks
 from envprobe_core import parallel
@@ -251,7 +250,7 @@ def test_a_scheduler_file_says_where_the_scheduler_is_and_alone(tmp_path, addres
     if content is not None:
         file.write_text(content)
     with pytest.raises(InputError, match=says):
-        Options(address, file).address()
+        address_of(address, file)
 
 
 MODEL = ["run", "--world", "tooldag", "--policy", "simple", "--seeds", "0:2", "--agent", "openai"]

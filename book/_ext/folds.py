@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 
 MORE = "More:"
 CLOSING = "take-away"  # class of what is never folded
-PARAMETERS = "tag_parameters"  # class of the cell that declares what can be changed
+PARAMETERS = {"tag_parameters", "tag_injected-parameters"}  # classes of cells that say what can be changed
 
 
 def fold(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -58,7 +58,7 @@ def show_first(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 def show_parameters_later(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Put the parameters before the first part of a page (event ``doctree-resolved``)."""
     for cell in list(doctree.findall(nodes.container)):
-        if PARAMETERS in cell["classes"] and isinstance(cell.parent, nodes.section):
+        if PARAMETERS & {*cell["classes"]} and isinstance(cell.parent, nodes.section):
             page = cell.parent
             part = next((one for one in page if isinstance(one, nodes.section)), None)
             if part is not None:
