@@ -239,7 +239,7 @@ def connected(address: str) -> Iterator[distributed.Client]:
 
     if not ADDRESS.fullmatch(address):  # its client would try for long, and complain when it is cleared away
         raise InputError(f"scheduler {address!r} is no address; as in tcp://HOST:8786")
-    for name in ("distributed", "distributed.client"):
+    for name in ("distributed", "distributed.client", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what it has to say is raised
     try:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)

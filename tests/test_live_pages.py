@@ -283,7 +283,8 @@ def test_the_front_page_opens_on_the_plane(browse, html, width):
 
 FIRST_SCREEN = """() => {
   const seen = (node) => node.getClientRects().length > 0 && !node.closest("details:not([open])");
-  const figures = ".lp-picture, .decision-picture, svg.envprobe-figure, .player-scene, .review table, .own-policy form";
+  const figures = ".lp-picture, .decision-picture, svg.envprobe-figure, .player-scene, .review table, "
+    + ".own-policy form";
   const figure = [...document.querySelectorAll(`.bd-article :is(${figures})`)].find(seen);
   if (!figure) return null;
   const told = ".answer-chips, .live-told, .live-fixed, h1 ~ p, h1 ~ .cell p";
