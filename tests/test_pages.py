@@ -393,8 +393,10 @@ def test_everyone_can_use_a_page_that_a_reader_has_moved(tab, html, name, move, 
     tab.set_viewport_size({"width": width, "height": 844})
     tab.goto(f"{html.as_uri()}/executed/{name}.html", wait_until="load")
     tab.wait_for_function(WAITS)
+    set_formulas(tab)
     move(tab)
     assert tab.evaluate(WIDER) <= 0
+    tab.wait_for_function(f"({UNREACHABLE})().length === 0")  # a page looks at its boxes after a change
     tab.evaluate(LEAVE_OUT, INSIDE)
     assert serious_in_both_themes(tab, UNSEEN) == []
     assert not faults

@@ -44,8 +44,7 @@ def show_first(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         folded = cell[0] if cell.get("nb_element") == "cell_code" and cell.children else None
         if not isinstance(folded, HideCodeCellNode) or "above-input" not in folded["classes"]:
             continue
-        below = cell.next_node(descend=False, siblings=True)
-        if len(cell) == 1 and _folds(below):
+        if len(cell) == 1 and _folds_later(cell):
             waiting += folded.children
             cell.parent.remove(cell)
             continue
@@ -64,6 +63,16 @@ def show_parameters_later(app: Sphinx, doctree: nodes.document, docname: str) ->
             if part is not None:
                 page.remove(cell)
                 page.insert(page.index(part), cell)
+
+
+def _folds_later(cell: nodes.Node) -> bool:
+    """Whether one of the cells right below, with no text between them, has folded code."""
+    below = cell.next_node(descend=False, siblings=True)
+    while isinstance(below, nodes.container) and below.get("nb_element") == "cell_code":
+        if _folds(below):
+            return True
+        below = below.next_node(descend=False, siblings=True)
+    return False
 
 
 def _folds(cell: nodes.Node | None) -> bool:

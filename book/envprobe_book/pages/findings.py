@@ -55,12 +55,13 @@ def collect(section: str, name: str) -> Finding | Html:
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     outputs = [output for cell in cells for output in cell.get("outputs", ())]
     found = {own[KEY]: output["data"] for output in outputs if KEY in (own := output.get("metadata", {}))}
-    pages = ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
+    forms = [output.get("data", {}) for output in outputs]
+    pages = ["".join(form.get("text/html", "")) for form in forms]
     if name not in found:  # a live figure
-        drawn = {own[1]: page for page in pages if (own := FIGURE.match(page))}
+        drawn = {own[1]: at for at, page in enumerate(pages) if (own := FIGURE.match(page))}
         if name in drawn:
             _shown.add(name)
-            return Html(drawn[name], name)
+            return Html(pages[drawn[name]], "".join(forms[drawn[name]].get("text/plain", name)))
     text = "".join(look_up(f"finding of {section}", name, found)["text/markdown"])
     read = set(re.findall(r'"figures":\["([^"]+)"', "".join(map(_told, MARK.findall(text)))))
     figures = [
