@@ -160,7 +160,7 @@ def tab(chromium, html):
 
 FORMULA = r'<(?:span|div) class="math[^"]*"[^>]*>(.*?)</(?:span|div)>'
 INSIDE = f"svg.{FIGURE_CLASS} > *"  # a drawing is one image, with a text of its own
-UNSEEN = {"exclude": [[f"svg.{FIGURE_CLASS}"], ["mjx-math"]]}
+UNSEEN = {"exclude": [[f"svg.{FIGURE_CLASS}"], ["mjx-container"]]}  # formulas are asked by UNREACHABLE
 LEAVE_OUT = """(inside) => {
   document.querySelectorAll(inside).forEach((node) => node.remove());
   const seen = {};
