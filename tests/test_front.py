@@ -52,7 +52,7 @@ def test_a_setting_is_dragged_in_the_headline_and_nothing_moves(browse, html, wi
         page.mouse.move(x + 2 * step, y)
         assert (page.evaluate(TOPS), page.evaluate(LEFTS)) == (tops, lefts)
     page.mouse.up()
-    playwright.expect(budget).to_have_text("15 looks")
+    playwright.expect(budget).to_have_text("15 times")
     assert "budget=15" in page.evaluate("new Promise(go => setTimeout(() => go(location.search), 400))")
     threshold.focus()
     for key, value in (("ArrowRight", "1.75"), ("PageUp", "2.75"), ("End", "4.00"), ("Home", "0.00")):

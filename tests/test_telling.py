@@ -126,10 +126,12 @@ def test_each_sentence_says_what_its_numbers_call_for_at_six_settings(told):
             found = {}
             for name in names:
                 own = figures[name]
-                most = find_regime(own["setting"].get("regime", "S2")).horizon
-                probes = None if budget is None else min(budget, most)  # as the bar does
-                setting = own["setting"] | {"budget": probes, "threshold": threshold}
                 rows = [estimate_of(row) for row in own["rows"]]
+                regimes = {own["setting"].get("regime", "S2")}
+                regimes |= {arm["regime"] for row in rows for arm in row.arms if "regime" in arm}
+                most = min(find_regime(one).horizon for one in regimes)
+                probes = None if budget is None else min(budget, most)
+                setting = own["setting"] | {"budget": probes, "threshold": threshold}
                 found[name] = estimates.evaluate(rows, setting, own["seeds"], own["resamples"])
             for slot, text in read:
                 if not set(slot["figures"]) <= names:
