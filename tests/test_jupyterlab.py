@@ -134,6 +134,7 @@ def test_the_lab_opens_with_its_formulas_and_asks_nothing(page, lab, name):
     page.locator(".lm-TabBar-tabLabel", has_text="one-episode.ipynb").wait_for(timeout=240_000)
 
 
+@pytest.mark.nightly
 def test_a_sections_figure_answers_its_sliders_without_the_kernel(page, lab):
     run_all(page, lab(SECTION))
     live = page.locator(".live-figure").first
