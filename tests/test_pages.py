@@ -574,6 +574,7 @@ def test_the_player_of_a_page_plays_any_episode_from_a_folder(browse, html):
     """The engine is loaded with the page; on a phone the steps stay at hand below the theme's header."""
     page = browse(html.as_uri(), "/executed/one-episode.html", viewport={"width": 390, "height": 844})
     page.locator("[data-module=player][data-ready=yes]").wait_for()
+    assert re.search(r"\d+ of \d+ seeds", page.locator(".player-rarity").inner_text())
     page.locator(".player-other > summary").click()
     page.get_by_label("World", exact=True).select_option("graphnav")
     page.locator(".player-about").get_by_text("graphs").first.wait_for()
