@@ -72,6 +72,15 @@ def is_meant(slot, found, text):
         return named == sorted(named, reverse=True) and len(named) == len(set(named))
     if slot["kind"] == "groups":
         return all(name in text for name in slot["names"]) or slot.get("every") in text
+    if slot["kind"] == "each":  # each name once, its number before it or, in brackets, behind it
+        shown = [f"{abs(one['value'] - slot.get('base', 0)):.{slot['digits']}f}" for one in found]
+        asked = [
+            next(words for case, words in slot["say"].items() if fits(case, [place])) for place in places
+        ]
+        rounds = all(re.search("[{][nv][}]", words) for words in asked)
+        return sorted(re.findall("|".join(slot["names"]), text)) == sorted(slot["names"]) and (
+            not rounds or all(number in text.replace(",", "") or "less than" in text for number in shown)
+        )
     wording = next(words for case, words in slot["say"].items() if fits(case, places))
     pattern = PART.sub(".+?", re.escape(wording))
     shown = Decimal(abs(found[0]["value"] - slot.get("base", 0)) if "?" not in places else 0)
@@ -181,12 +190,14 @@ MORE = st.fixed_dictionaries(
 @st.composite
 def slots(draw):
     """A slot of any kind with what it reads."""
-    kind = draw(st.sampled_from(["places", "groups", "counts", "ranks"]))
+    kind = draw(st.sampled_from(["places", "each", "groups", "counts", "ranks"]))
     found = draw(st.lists(READING, min_size=1, max_size=1 if kind == "places" else 4))
-    say = families()[draw(FAMILY)] if kind == "places" else {
+    say = families()[draw(FAMILY)] if kind in ("places", "each") else {
         "groups": {"+": "ahead {names}", REST: "elsewhere {names}"}, "counts": {"+": ""}, "ranks": {REST: ""},
     }[kind]  # fmt: skip
-    say = {case: re.sub(r"\|[^|]*\|", "", words) for case, words in say.items()}
+    once = "<in all >" if kind == "each" else ""  # what is compared with
+    say = {case: re.sub(r"\|[^|]*\|", once, words) for case, words in say.items()}
+    say = say if once else {case: re.sub("[<>]", "", words) for case, words in say.items()}
     return {"kind": kind, "say": say, "names": [f"n{at}" for at in range(len(found))]} | draw(MORE), found
 
 

@@ -9,8 +9,9 @@ from playwright import sync_api as playwright
 from built_book import SMALL
 from envprobe_book import compare, run
 from envprobe_book.live_figures import walk
-from envprobe_book.live_figures.walking import along, deeds
+from envprobe_book.live_figures.walking import along
 from envprobe_book.pages.markup import signed
+from envprobe_book.pages.switches import deeds
 from envprobe_core.protocols import DEPARTURES, parse_protocol, switch_values
 
 ACCURACY = {

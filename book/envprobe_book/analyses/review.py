@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from envprobe_book.analyses.scoreboard import PRIMARY_REGIME, run_claims
-from envprobe_book.claims import SETTING, Claim, PaperValue, load_claims, read_rows
+from envprobe_book.claims import SETTING, Claim, PaperValue, load_claims
 from envprobe_book.claims.judge import AGREES, NOT_TESTED, judge
 from envprobe_core.comparing import columns_read, measured
 from envprobe_core.conditions import DEFAULT_SEEDS, find_regime, parse_seeds
@@ -201,14 +201,4 @@ def campaigns_of(claim: Claim) -> list[str]:
         here = own[[pair in wanted for pair in zip(own["world"], own["policy"], strict=True)]]
         if len(set(zip(here["world"], here["policy"], strict=True))) == len(wanted) > 0:
             found.append(f"{campaign} (seeds {here['first_seed'].min()} to {here['last_seed'].max()})")
-    return found
-
-
-@cache
-def switch_words() -> dict[str, str]:
-    """What each switch of the protocol is about, in the words of `data/paper/departures.csv`."""
-    found: dict[str, str] = {}
-    for row in read_rows("departures.csv"):
-        for switch in row["switch"].split():
-            found.setdefault(switch, row["about"])
     return found

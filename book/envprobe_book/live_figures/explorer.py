@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 from envprobe_book.claims import printed_levels
 from envprobe_book.live_figures.scripts import lab_widget
-from envprobe_book.live_figures.walking import deeds
 from envprobe_book.pages.figures import POLICY_STYLES, policy_title
 from envprobe_book.pages.markup import script_json
+from envprobe_book.pages.switches import deeds
 from envprobe_core.comparing import STRATA
 from envprobe_core.conditions import find_policies, find_profile, find_regime, parse_seeds
 from envprobe_core.errors import InputError

@@ -66,6 +66,18 @@
     }).join(", ");
   }
 
+  // Words before their names, those that are the same once; `<...>` is said in the first clause alone.
+  function clauses(words, names) {
+    /** @type {Map<string, string[]>} */
+    const saidOf = new Map();
+    words.forEach((text, at) => {
+      const [stem, ...rest] = text.split(" (");
+      saidOf.set(stem, [...(saidOf.get(stem) ?? []), [names[at], ...rest].join(" (")]);
+    });
+    const all = [...saidOf].map(([stem, own], at) => `${stem.replace(at ? /<[^>]*>/g : /[<>]/g, "")} ${listed(own)}`);
+    return all.length > 1 && all.length < words.length ? `${all.slice(0, -1).join(", ")}, and ${all.at(-1)}` : listed(all);
+  }
+
   function telling(slot, read, isRough = false) {
     const scale = slot.scale ?? 1;
     const found = read.map(({ value, low, high }) => ({ value: scale * value, low: scale * low, high: scale * high }));
@@ -76,7 +88,9 @@
     }
     if (slot.kind === "ranks") return ranks(found, slot, isRough);
     if (slot.kind === "groups") return groups(found, places, slot, isRough);
-    return filled(Object.entries(slot.say).find(([one]) => fits(one, places))?.[1] ?? "", found, slot, isRough);
+    const wordsOf = (own) => Object.entries(slot.say).find(([one]) => fits(one, own))?.[1] ?? "";
+    if (slot.kind === "each") return clauses(found.map((own, at) => filled(wordsOf([places[at]]), [own], slot, isRough)), slot.names);
+    return filled(wordsOf(places), found, slot, isRough);
   }
 
   Object.assign(telling, { number, inUnits });

@@ -6,6 +6,7 @@ that a page (`telling.js`) says it anew at each move, by the same rule. Words of
     {n} {v} {low} {high}   a reading without and with its sign, and its ends; {1.n} is the second reading's
     {unit} {than}          `point` or `points`; what is compared with: |of {than}| goes where there is nothing
     {names}                those of a group
+    <...>                  what `each` says in its first clause alone
 
 Families of words, for all pages, stand in `wordings.json`.
 """
@@ -26,7 +27,7 @@ from markdown_it import MarkdownIt
 from envprobe_book.live_figures.readings import Reading
 from envprobe_book.live_figures.scripts import lab_sentence
 from envprobe_book.live_figures.words import PLACES, REST, fits, in_units, said
-from envprobe_book.pages.markup import LIVE, Text, listed, number
+from envprobe_book.pages.markup import LIVE, Text, number
 from envprobe_core.conditions import find_regime
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.protocols import in_words
@@ -119,15 +120,19 @@ def tell(text: str, **slots: Slot | Told) -> Told:
 def each(say: Words, readings: Mapping[str, Reading], than: str = "", **more: Any) -> Told:
     """Words for each of some readings, before its name; what is compared with is named once.
 
+    Readings with the same words are named together.
+
     >>> here, there = (Reading("f", 0, {"value": {"value": x, "low": x, "high": x}}) for x in (1.0, -2.0))
     >>> each("ahead", {"here": here, "there": there}, than="it").plain
     '1.0 points ahead of it here and 2.0 points behind there'
+    >>> each("ahead", {"here": here, "there": there, "abroad": here}, than="it").plain
+    '1.0 points ahead of it here and abroad, and 2.0 points behind there'
     """
-    slots = {
-        f"s{at}": worded(say, one, than="" if at else than, **more)
-        for at, one in enumerate(readings.values())
-    }
-    return tell(listed(f"**{{s{at}}}** {name}" for at, name in enumerate(readings)), **slots)
+    if isinstance(say, str):
+        say, more = look_up("family of words", say, families()), {"within": 0.5} | more
+    words = {key: _than(text, than, once="<{}>") for key, text in say.items()}
+    own = {"unit": "point", "names": list(readings)} | more
+    return tell("{each}", each=_slot("each", tuple(readings.values()), words, **own))
 
 
 def worded(
@@ -154,7 +159,7 @@ def worded(
     return _slot(
         "places",
         readings,
-        {key: _than(text, than) for key, text in say.items()},
+        {key: re.sub("[<>]", "", _than(text, than)) for key, text in say.items()},
         unit=unit,
         digits=digits,
         **more,
@@ -221,8 +226,9 @@ def families() -> dict[str, dict[str, str]]:
     return json.loads((Path(__file__).parent / "wordings.json").read_text(encoding="utf-8"))
 
 
-def _than(text: str, than: str) -> str:
-    return re.sub(r"\|([^|]*)\|", lambda m: m[1].replace("{than}", than) if than else "", text)
+def _than(text: str, than: str, once: str = "{}") -> str:
+    """A text with what it compares with, where there is such; `once` marks it."""
+    return re.sub(r"\|([^|]*)\|", lambda m: once.format(m[1].replace("{than}", than)) if than else "", text)
 
 
 def _slot(
@@ -236,8 +242,8 @@ def _slot(
     data = {"kind": kind, "figures": figures, "of": where, "say": dict(say), "digits": digits} | {
         name: value for name, value in more.items() if value
     }
-    if kind == "places":
-        places = product(PLACES, repeat=min(len(readings), MOST))
+    if kind in ("places", "each"):
+        places = product(PLACES, repeat=1 if kind == "each" else min(len(readings), MOST))
         if not all(any(fits(case, "".join(own)) for case in say) for own in places) and REST not in say:
             raise InputError(
                 f"tell: these cases leave a place without words: {', '.join(say)}; give one for `*`"

@@ -5,12 +5,10 @@ A page begins where the walk does. A reader presses switches, and each press run
 give the range of the axis, and a switch that moves no pair on either is told apart.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -21,6 +19,7 @@ from envprobe_book.live_figures.telling import Told, families, pattern, tell
 from envprobe_book.pages.draw import draw
 from envprobe_book.pages.figures import Drawing, policy_title
 from envprobe_book.pages.markup import listed, script_json
+from envprobe_book.pages.switches import deeds
 from envprobe_core.errors import InputError
 from envprobe_core.policies import THRESHOLD
 from envprobe_core.protocols import DEPARTURES, SWITCHES, in_words, parse_protocol, turned
@@ -117,21 +116,6 @@ class Walk:
             f"{self.numbers.page_html()}"
         )
         return {"text/html": page, "text/plain": f"{self.about}. {listed(told)}."}
-
-
-@cache
-def deeds() -> dict[str, dict[str, list[str]]]:
-    """The switches between text and code in words: of each value what one does, and the doing."""
-    return json.loads((Path(__file__).parent / "switches.json").read_text(encoding="utf-8"))
-
-
-def deed(switch: str, value: str) -> str:
-    """What one does who sets a switch of a protocol to a value.
-
-    >>> deed("clock", "stands")
-    'stop the world to probe'
-    """
-    return deeds()[switch][value][0]
 
 
 def _said(last: str, switch: str) -> list[str]:

@@ -58,8 +58,33 @@ def said(data: Mapping[str, Any], found: Sequence[Mapping[str, float]]) -> str:
                 )
                 groups.append(_filled(text, [found[at] for at in here], data))
         return ", ".join(groups)
+    if data["kind"] == "each":
+        words = [
+            _filled(next((text for case, text in cases.items() if fits(case, at)), ""), [own], data)
+            for at, own in zip(places, found, strict=True)
+        ]
+        return _clauses(words, names)
     fitting = (text for case, text in cases.items() if fits(case, "".join(places)))
     return _filled(next(fitting, ""), found, data)
+
+
+def _clauses(words: Sequence[str], names: Sequence[str]) -> str:
+    """Words before their names, those that are the same once; `<...>` is said in the first clause alone.
+
+    >>> _clauses(["<is >level (+0.1)", "<is >level (0.0)", "<is >ahead"], ["here", "there", "abroad"])
+    'is level here (+0.1) and there (0.0), and ahead abroad'
+    """
+    said_of: dict[str, list[str]] = {}
+    for text, name in zip(words, names, strict=True):
+        stem, _, rest = text.partition(" (")
+        said_of.setdefault(stem, []).append(f"{name} ({rest}" if rest else name)
+    clauses = [
+        f"{re.sub('<[^>]*>', '', stem) if at else re.sub('[<>]', '', stem)} {listed(own)}"
+        for at, (stem, own) in enumerate(said_of.items())
+    ]
+    if 1 < len(clauses) < len(words):
+        return f"{', '.join(clauses[:-1])}, and {clauses[-1]}"
+    return listed(clauses)
 
 
 def fits(case: str, places: str) -> bool:

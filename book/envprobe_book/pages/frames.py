@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from envprobe_book.pages.figures import STRATUM_TITLES
+from envprobe_book.pages.switches import protocol_title
 from envprobe_core.ledger import ENVIRONMENT
 from envprobe_core.policies import POLICIES
-from envprobe_core.protocols import PROTOCOLS, in_words
+from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.worlds import WORLDS
 
 _TITLES = WORLDS | {name: policy.title for name, policy in POLICIES.items()}
@@ -58,7 +59,7 @@ def is_name(value: object) -> bool:
 
 def title_of(value: str) -> str:
     """What pages call a world, a policy or a protocol."""
-    return _TITLES[value] if value in _TITLES else in_words(value)
+    return _TITLES[value] if value in _TITLES else protocol_title(value)
 
 
 def _titled_index(index: pd.Index) -> pd.Index:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from envprobe_book.analyses.review import Typical, campaigns_of, recorded_of, switch_words
+from envprobe_book.analyses.review import Typical, campaigns_of, recorded_of
 from envprobe_book.analyses.scoreboard import SIGNS, as_printed
 from envprobe_book.claims import LEVELS, Claim, PaperValue
 from envprobe_book.claims.judge import NOT_TESTED, VERDICTS
@@ -28,6 +28,7 @@ from envprobe_book.claims.printed import (
 )
 from envprobe_book.pages.figures import policy_title, titled
 from envprobe_book.pages.markup import EMPTY, Html, bracket, listed, number, signed
+from envprobe_book.pages.switches import deed
 from envprobe_book.widgets.host import page_tools
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import in_words
@@ -252,13 +253,12 @@ def _turns(claim: Claim, findings: Findings, sign: bool) -> str:
     own, base = findings.turns[findings.turns["claim"] == claim.id], html.escape(in_words(findings.base))
     if own.empty:
         return f"<p>No switch, turned alone, changes whether the verdict {base} agrees with the paper.</p>"
-    words = switch_words()
     items = ""
     for row in own.itertuples():
         found = amount(row.estimate, claim.unit, sign)
         ends = interval(row.low_adjusted, row.high_adjusted, claim.unit)
-        switch = f"<code>{row.switch}={row.value}</code> ({html.escape(words[row.switch])})"
-        items += f"<li>{switch}: {mark(row.verdict)} {found} {ends}</li>"
+        what = html.escape(deed(str(row.switch), str(row.value)))
+        items += f"<li>{what}: {mark(row.verdict)} {found} {ends}</li>"
     lead = "One switch turns" if len(own) == 1 else f"Each of {len(own)} switches alone turns"
     return f"<p>{lead} the verdict {base}:</p><ul>{items}</ul>"
 

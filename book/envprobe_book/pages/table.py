@@ -27,8 +27,8 @@ from envprobe_book.claims.judge import (
 )
 from envprobe_book.pages.figures import titled
 from envprobe_book.pages.markup import EMPTY, bracket, chunked, ends_of, number, p_value, percent, signed
+from envprobe_book.pages.switches import protocol_title
 from envprobe_core.errors import LONGEST, InputError, require
-from envprobe_core.protocols import TITLES
 
 BADGES = {
     HOLDS: "bdg-success",
@@ -235,11 +235,8 @@ def _cell(row: Mapping[str, Any], field: re.Match[str]) -> str:
 
 
 def _coded(name: Any) -> str:
-    """Write a name as the command line knows it, but a protocol as pages call it, with its switches."""
-    base, turned, switches = str(name).partition(":")
-    if base not in TITLES:
-        return f"`{name}`"
-    return TITLES[base] + (f", `{switches}`" if turned else "")
+    """Write a name as the command line knows it, but a protocol as pages call it, what is turned in words."""
+    return title if (title := protocol_title(str(name))) != str(name) else f"`{name}`"
 
 
 _WORDS = dict.fromkeys(("policy", "world", "stratum"), titled) | {"code": _coded, "verdict": badge}
