@@ -297,6 +297,9 @@ FIRST_SCREEN = """() => {
 """Where on a page's first screen its answer ends, and its first figure begins and ends."""
 
 
+PLANE = "document.querySelector('.explorer-plane[data-settled=no]')"
+"""The explorer's plane, as long as its cells run."""
+
 TALL = pytest.mark.xfail(reason="three planes, one below the other, are taller than a screen", strict=True)
 
 
@@ -308,7 +311,7 @@ def test_answer_and_figure_stand_on_the_first_screen(browse, html, name):
     for width, height in ((1400, 900), (390, 844)):
         page = browse(html.as_uri(), f"/executed/{name}.html", viewport={"width": width, "height": height})
         page.wait_for_function(WAITS)
-        page.wait_for_function(f"({FIRST_SCREEN})()?.bottom > 0")
+        page.wait_for_function(f"({FIRST_SCREEN})()?.bottom > 0 && !{PLANE}")
         found = page.evaluate(FIRST_SCREEN)
         screen = found["page"]["bottom"]
         assert found["page"]["top"] == 0

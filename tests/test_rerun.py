@@ -130,7 +130,6 @@ def test_every_digest_of_a_page_equals_pythons(ledger, show):
     assert found["differences"] == []
     assert (found["cells"], found["episodes"]) == (record["cells"], record["episodes"])
     assert found["cells"] > 200
-    assert "every digest equals" in page.locator(RECEIPT).inner_text()
 
 
 @pytest.mark.browser

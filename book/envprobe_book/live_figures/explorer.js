@@ -267,7 +267,8 @@
     const note = element("p", { class: "live-note", role: "status" }), picture = element("div");
     const label = element("label", { class: "live-choice" }, element("span", {}, "Policy"), chosen);
     const head = element("div", { class: "explorer-plane-head" }, label, start, cancel, progress);
-    root.append(element("section", { class: "explorer-figure explorer-plane", "data-figure": "plane" }, picture, note, head));
+    const place = element("section", { class: "explorer-figure explorer-plane", "data-figure": "plane", "data-settled": "no" }, picture, note, head);
+    root.append(place);
     let plot = null, overtaken = null, of = "", waiting = 0;
 
     const mark = ({ threshold, ...moved } = bar.setting()) => ({ x: bar.budgetOf(moved), y: threshold });
@@ -326,6 +327,7 @@
           picture.classList.remove("explorer-behind");
           done += cells.length;
         }
+        place.dataset.settled = "yes";
         say(note, `${stages.at(-1).length.toLocaleString("en-US")} pairs of budget and threshold, in points of accuracy. A place chosen here is the bar’s.`);
       } catch (error) {
         if (overtaken.signal === signal) say(note, error.name === "AbortError" ? "Cancelled." : String(error.message || error));
@@ -349,6 +351,7 @@
       overtaken?.abort();
       clearTimeout(waiting);
       picture.classList.add("explorer-behind");
+      place.dataset.settled = value ? "no" : "yes";
       if (value) waiting = setTimeout(() => run(true), of ? REST : 0);
     }
 

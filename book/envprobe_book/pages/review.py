@@ -119,7 +119,7 @@ def _folded(names: list[str], parts: list[str]) -> str:
     if not parts:
         return ""
     title = f"More: {html.escape(listed(names))}"
-    summary = f"<summary><h3>{title}</h3></summary>"
+    summary = f"<summary><h2>{title}</h2></summary>"
     return f'<details class="more-fold review-more">{summary}{"".join(parts)}</details>'
 
 
