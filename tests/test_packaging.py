@@ -85,7 +85,7 @@ def test_what_is_installed_holds_its_data_and_says_what_needs_a_checkout(tmp_pat
     ours = shutil.ignore_patterns("__pycache__", "executed", "_build", ".venv", ".git", "runs")
     source, site, work = (tmp_path / name for name in ("source", "site", "work"))
     shutil.copytree(ROOT, source, ignore=ours, symlinks=True)
-    used = source / "data/public/__pycache__/idle.cpython-311.pyc"  # as the script leaves it that was imported
+    used = source / "data/public/__pycache__/idle.cpython-311.pyc"  # an import leaves it
     used.parent.mkdir()
     used.write_bytes(b"compiled")
     work.mkdir()
