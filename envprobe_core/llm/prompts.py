@@ -121,8 +121,18 @@ def plain_prompts(world: World, version: str, policy: str = "") -> Prompts:
         f"{headline(UPDATE_TITLE, world)}\n{_filled(text, world, kept=kept)}",
         f"{headline(JUDGE_TITLE, world)}\n{_filled(WORDS['judge']['rules'], world)}",
         answers.update_schema(world if how["fitted"] else None),
-        hint=f"\nMethod hint: {hint}" if hint else "",
+        hint=hint_line(hint or ""),
     )
+
+
+def hint_line(hint: str) -> str:
+    """The line that a situation ends with where a hint is given, empty for an empty one.
+
+    >>> print(hint_line("Probe."))
+    <BLANKLINE>
+    Method hint: Probe.
+    """
+    return f"\nMethod hint: {hint}" if hint else ""
 
 
 def headline(title: str, world: World) -> str:
