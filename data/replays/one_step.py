@@ -13,7 +13,7 @@ test finds at the 5% level, with a probability of .8, a change in 6.6% of 120 pa
 of 40, which are one world's.
 
 Run again after an interruption, the command resumes where it stopped. Situations are asked one after another,
-of each world in turn, so that fewer of them (--situations) are the first ones of more.
+eight of each world in turn, so that fewer of them (--situations) are the first ones of more.
 """
 
 import argparse

@@ -36,6 +36,7 @@ HINTS = {
 """One sentence in two languages, and none: that of the public code's ablation, whose own line is Chinese.
 It says nothing about the world."""
 ASKS = 2  # times that each request is asked
+AT_A_TIME = 8  # situations of a world, before the next world's
 FIRST_SEED, SEEDS = 2000, 20  # of the episodes, and how many are rehearsed in lockstep
 _TOLD = re.compile(r"^Told: ([0-9]+):([0-9]+)$", re.MULTILINE)
 
@@ -84,24 +85,30 @@ class OneStep(BaseModel):
         return found[: self.situations]
 
     def arms(self) -> Iterator[Arm]:
-        """Yield every request, a situation of each world in turn, so that a part of them is balanced, too."""
-        for some in zip(*(self.met(world) for world in self.worlds), strict=True):
-            for world, one in zip(self.worlds, some, strict=True):
-                news = _TOLD.search(one.situation)
-                assert news is not None, "it was chosen for it"
-                for answered, (name, hint), ask in product(
-                    (False, True), self.hints.items(), range(self.asks)
-                ):
-                    text = one.situation
-                    if not answered:
-                        text = f"{text[: news.start()]}Told: {NOTHING}{text[news.end() :]}"
-                    *before, last = one.request["messages"]
-                    messages = [*before, last | {"content": text + hint_line(hint)}]
-                    yield Arm(
-                        world, one.seed, one.step, int(news[1]), int(news[2]), answered, name, ask,
-                        one.request | {"messages": messages},
-                        f"step {one.step} of episode {one.seed}, asked {ask + 1}", one.read,
-                    )  # fmt: skip
+        """Yield every request, a few situations of each world in turn, so that a part of them is balanced, too.
+
+        Not one of each: a server keeps the rules, which a world's requests begin with, for the next one.
+        """
+        met = {world: self.met(world) for world in self.worlds}
+        for start in range(0, self.situations, AT_A_TIME):
+            for world, found in met.items():
+                for one in found[start : start + AT_A_TIME]:
+                    yield from self.arms_of(world, one)
+
+    def arms_of(self, world: str, one: Exchange) -> Iterator[Arm]:
+        """Yield every request about a situation."""
+        news = _TOLD.search(one.situation)
+        assert news is not None, "it was chosen for it"
+        unanswered = f"{one.situation[: news.start()]}Told: {NOTHING}{one.situation[news.end() :]}"
+        *before, last = one.request["messages"]
+        for answered, (name, hint), ask in product((False, True), self.hints.items(), range(self.asks)):
+            text = one.situation if answered else unanswered
+            messages = [*before, last | {"content": text + hint_line(hint)}]
+            yield Arm(
+                world, one.seed, one.step, int(news[1]), int(news[2]), answered, name, ask,
+                one.request | {"messages": messages},
+                f"step {one.step} of episode {one.seed}, asked {ask + 1}", one.read,
+            )  # fmt: skip
 
 
 def ask_one_step(asked: OneStep, service: Service) -> list[str]:
