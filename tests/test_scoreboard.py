@@ -16,7 +16,7 @@ from envprobe_book import judge, run
 from envprobe_book.analyses import nondominated, scoreboard
 from envprobe_book.analyses.frontiers import find_frontiers, stability_of
 from envprobe_book.analyses.scoreboard import as_printed, as_records, choose_claims, run_claims
-from envprobe_book.claims import load_claims, paper_items, paper_value, paper_values
+from envprobe_book.claims import find_claim, load_claims, paper_items, paper_value, paper_values
 from envprobe_book.claims.judge import NOT_TESTED, VERDICTS
 from envprobe_book.pages.review import PAGES
 from envprobe_book.pages.scoreboard import MEANINGS, show_legend, show_scoreboard
@@ -120,6 +120,20 @@ def test_the_legend_counts_every_claim_under_every_protocol():
     counts = list(map(int, re.findall(r'class="scoreboard-count">(\d+)<', shown)))
     by_protocol = [sum(counts[place::3]) for place in range(3)]
     assert by_protocol == [len(load_claims())] * 3
+
+
+def test_the_settled_scribe_answers_where_our_agent_cannot_differ():
+    few = [find_claim(name) for name in ("main-cd-success", "main-minus-u-success", "main-cd")]
+    table = judge(scoreboard.run_claims(few, "paper"), few, resamples=200)
+    assert table["verdict"].tolist()[:2] == ["cannot differ"] * 2
+    instead = scoreboard.ask_settled(table, "0:220", resamples=200)
+    assert instead["claim"].tolist() == ["main-cd-success", "main-minus-u-success"]
+    assert set(instead["profile"]) == {"scribe-settled"}
+    assert "cannot differ" not in set(instead["verdict"])
+    titles = {name: section.title for name, section in find_sections().items()}
+    shown = show_scoreboard(table, titles, instead=instead).html
+    assert shown.count("the agent scribe-settled, as released: ") == 2
+    assert scoreboard.ask_settled(table.iloc[2:], "0:220").empty
 
 
 def test_a_models_replayed_run_stands_beside_the_claims_it_can_answer():

@@ -100,10 +100,12 @@ def _strict(**properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties} | rest
 
 
-def update_schema(world: World | None) -> dict[str, Any]:
+def update_schema(world: World | None, fields: Sequence[int] | None = None) -> dict[str, Any]:
     """The schema of a world: its actions, and rows in order of index, each within its bounds.
 
-    The first prompts ask for the same keys in any world: None.
+    Args:
+        world: None for the first prompts, which ask for the same keys in any world.
+        fields: those that have a row, ascending; by default all.
     """
     if world is None:
         return _strict(set=_TEXT, fade=_WHOLE, act=_TEXT, risk={"enum": [0, 1, 2], **_WHOLE}, why=_TEXT)
@@ -111,6 +113,7 @@ def update_schema(world: World | None) -> dict[str, Any]:
     rows = [
         f"({field}:({'|'.join(map(str, range(values)))}|[?]),{_STEP},{_PERCENT};)?"
         for field, values in enumerate(domain)
+        if fields is None or field in fields
     ]
     properties = {
         "set": _TEXT | {"pattern": f"^{''.join(rows)}$"},

@@ -4,7 +4,8 @@ A situation comes from a rehearsal: a check was carried out at the step before, 
 show the field that it told. The prompts are those of the public code, without a table, so that the answer
 stands in one line, "Told: index:value". A pair of requests differs in that line alone ("Told: nothing"), or
 in the last line alone, the hint, or in nothing, which is the same request asked again. Only one situation is
-taken from an episode: pairs are independent.
+taken from an episode: pairs are independent. The schema leaves room for one row of the table, that of the
+checked field, in all of them: what else a model would write is not asked, so an answer is short.
 
 Nobody plays on: whether an answer changes what is believed and done is seen at one step, without what an
 agent does with it later. The first question is kept as it comes; what is unusable is not asked again.
@@ -22,6 +23,7 @@ from envprobe_core.agents.model import ModelAgent
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.conditions import make_condition
 from envprobe_core.llm.agent import Exchange, exchanges
+from envprobe_core.llm.answers import update_schema
 from envprobe_core.llm.calls import ChatRequest
 from envprobe_core.llm.client import Client, Service
 from envprobe_core.llm.prompts import NOTHING, hint_line
@@ -85,7 +87,7 @@ class OneStep(BaseModel):
         return found[: self.situations]
 
     def arms(self) -> Iterator[Arm]:
-        """Yield every request, a few situations of each world in turn, so that a part of them is balanced, too.
+        """Yield every request; a few situations of each world in turn, so that a part of them is balanced.
 
         Not one of each: a server keeps the rules, which a world's requests begin with, for the next one.
         """
@@ -101,12 +103,15 @@ class OneStep(BaseModel):
         assert news is not None, "it was chosen for it"
         unanswered = f"{one.situation[: news.start()]}Told: {NOTHING}{one.situation[news.end() :]}"
         *before, last = one.request["messages"]
+        form = one.request["response_format"]["json_schema"]
+        schema = form | {"schema": update_schema(one.world, [int(news[1])])}
+        asked = one.request | {"response_format": {"type": "json_schema", "json_schema": schema}}
         for answered, (name, hint), ask in product((False, True), self.hints.items(), range(self.asks)):
             text = one.situation if answered else unanswered
             messages = [*before, last | {"content": text + hint_line(hint)}]
             yield Arm(
                 world, one.seed, one.step, int(news[1]), int(news[2]), answered, name, ask,
-                one.request | {"messages": messages},
+                asked | {"messages": messages},
                 f"step {one.step} of episode {one.seed}, asked {ask + 1}", one.read,
             )  # fmt: skip
 

@@ -25,6 +25,7 @@ import pandas as pd
 from envprobe_book.analyses.calibration import PROTOCOL, REGIME, TARGETS, pool, run_agents
 from envprobe_book.claims import Claim, find_claim, load_claims
 from envprobe_book.claims.judge import (
+    CANNOT_DIFFER,
     HOLDS,
     INCONCLUSIVE,
     NEGLIGIBLE,
@@ -301,7 +302,7 @@ def judge_all(
                 within = (claim.margin or 0.0) - np.abs(away)  # of `none` and `equal`
                 reach[own, decided.enough] = sides.get(one.direction, within)
         found = combine(words)
-        verdict.append(np.where(np.isin(found, (NEGLIGIBLE, NO_EFFECT)), INCONCLUSIVE, found))
+        verdict.append(np.where(np.isin(found, (NEGLIGIBLE, NO_EFFECT, CANNOT_DIFFER)), INCONCLUSIVE, found))
         support.append(reach.min(axis=0))
     return np.stack(verdict, axis=1), np.stack(support, axis=1)
 

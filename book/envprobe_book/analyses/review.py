@@ -14,7 +14,7 @@ import pandas as pd
 
 from envprobe_book.analyses.scoreboard import PRIMARY_REGIME, run_claims
 from envprobe_book.claims import SETTING, Claim, PaperValue, load_claims
-from envprobe_book.claims.judge import AGREES, NOT_TESTED, judge
+from envprobe_book.claims.judge import AGREES, UNCOUNTED, judge
 from envprobe_core.comparing import columns_read, measured
 from envprobe_core.conditions import DEFAULT_SEEDS, find_regime, parse_seeds
 from envprobe_core.policies import POLICIES, THRESHOLD
@@ -42,7 +42,7 @@ def find_turns(
 
     Returns:
         A row a claim and switch: `claim switch value verdict estimate low_adjusted high_adjusted`, the last
-        four with the switch turned. A verdict that is *not tested* on either side turns nothing.
+        four with the switch turned. A verdict of `UNCOUNTED` on either side turns nothing.
     """
     whole, found = parse_protocol(base), []
     own = board[board["protocol"] == whole.name].set_index("claim")["verdict"]
@@ -60,7 +60,7 @@ def find_turns(
             continue
         told = judge(frame, moved, protocols=[name], profile=profile, resamples=resamples)
         was = told["claim"].map(own)
-        tested = (was != NOT_TESTED) & (told["verdict"] != NOT_TESTED)
+        tested = ~was.isin(UNCOUNTED) & ~told["verdict"].isin(UNCOUNTED)
         changed = told[tested & (was.isin(AGREES) != told["verdict"].isin(AGREES))]
         found.append(changed.assign(switch=switch, value=value))
     kept = ["claim", "switch", "value", "verdict", "estimate", "low_adjusted", "high_adjusted"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from envprobe_book.analyses import settled
 from envprobe_book.claims import (
     Claim,
     PaperValue,
@@ -24,7 +25,7 @@ from envprobe_book.claims import (
     policy_and_budget,
     stratum_of,
 )
-from envprobe_book.claims.judge import INCONCLUSIVE, VERDICTS, judge
+from envprobe_book.claims.judge import CANNOT_DIFFER, INCONCLUSIVE, VERDICTS, judge
 from envprobe_book.facts import FACTS
 from envprobe_book.pages.markup import EMPTY, FIXED, MINUS
 from envprobe_core.comparing import columns_read
@@ -51,7 +52,7 @@ RECORDED = {  # the keys of a plain record, and the columns of `judge` that they
     "paper": "paper_value", "ours": "estimate", "protocol": "protocol", "profile": "profile",
     "interval": "", "verdict": "verdict", "section": "section",
 }  # fmt: skip
-SIGNS = dict(zip(VERDICTS, "✓≈?=~✗○◇☑☐•–", strict=True))
+SIGNS = dict(zip(VERDICTS, "✓≈?=~∥✗○◇☑☐•–", strict=True))
 
 
 # every claim
@@ -173,6 +174,33 @@ def judge_open(
         frame = run_claims(asked, protocol, profile, seeds, regime)
         parts.append(judge(frame, asked, protocols=[protocol], profile=profile, resamples=resamples))
     return pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
+
+
+def ask_settled(
+    board: pd.DataFrame, seeds: str, *, regime: str = PRIMARY_REGIME, resamples: int = RESAMPLES
+) -> pd.DataFrame:
+    """The claims of which a scoreboard says that they cannot differ, judged on an agent in which they do.
+
+    The settled scribe was fitted to how many pairs disagree, not to which arm wins them, under the protocol
+    in which it is asked here. Where it cannot differ either, it says so.
+
+    Args:
+        board: as `load_scoreboard` gives it.
+        seeds: of conditions of `regime`; other regimes run on their own.
+
+    Returns:
+        Rows of `judge`, one a claim; without any, none.
+    """
+    claims = [
+        claim
+        for claim in choose_claims((), regime)
+        if ((board["claim"] == claim.id) & (board["verdict"] == CANNOT_DIFFER)).any()
+    ]
+    if not claims:
+        return board.iloc[:0]
+    asked = {"profile": settled.NAME, "resamples": resamples}
+    frame = run_claims(claims, settled.PROTOCOL.name, settled.NAME, seeds, regime)
+    return judge(frame, claims, protocols=[settled.PROTOCOL.name], **asked)
 
 
 def as_records(board: pd.DataFrame) -> list[dict[str, object]]:

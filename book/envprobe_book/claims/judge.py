@@ -9,8 +9,12 @@ margin stated beforehand and reverses where it lies outside. Levels and settings
 have words of their own: *near* or *differs*, *as printed* or *not as printed*. *input*: the claim was a
 calibration target of the profile. *not tested*: the frame cannot test it.
 
-A claim of several comparisons holds where all hold and reverses where any does. Where each holds or shows
-that nothing is there, and not all hold, that word is the claim's. `held` counts those that hold.
+A yes-or-no measure *cannot differ* where both sides say the same in nearly every pair of episodes. Such an
+agent has one answer to any claim about the two, be it of a difference or of none, so it counts for nothing.
+The few pairs that differ may decide a claim all the same, if there are very many episodes.
+
+A claim of several comparisons holds where all hold and reverses where any does. Where each holds, shows that
+nothing is there or cannot differ, and not all hold, that word is the claim's. `held` counts those that hold.
 
 Every statistic is a ratio of sums over units (a seed in a world), for many columns at once. A frame has one
 column; the atlas has one for each of its agents. Where all pairs of a yes-or-no measure agree, or all its
@@ -45,7 +49,13 @@ from envprobe_core.worlds.base import Mask
 
 HOLDS, OTHER_SIZE, REVERSES = "holds", "holds, other size", "reverses"
 INCONCLUSIVE, NO_EFFECT, NEGLIGIBLE = "inconclusive", "no effect", "negligible"
+CANNOT_DIFFER = "cannot differ"
 INPUT, NOT_TESTED = "input", "not tested"
+OPEN = (INCONCLUSIVE, NO_EFFECT, NEGLIGIBLE, CANNOT_DIFFER)
+"""Neither for a claim nor against it."""
+HARDLY = 0.03
+"""Two arms cannot differ where the exact 95% interval of the share of pairs that do lies below this share. So
+few is one pair of 220, or none of 121; the printed p of success rest on 47 and 54 of 220."""
 TRIFLE = {"points": 0.5}
 """By unit, up to where a difference is negligible: a quarter of 2 points, the least margin of a claim of no
 difference in accuracy. Units without an entry have no such word."""
@@ -55,9 +65,11 @@ WORDS = {  # how the three sorts of claim call the same outcome
     "setting": {HOLDS: "as printed", OTHER_SIZE: "as printed", REVERSES: "not as printed"},
 }
 AGREES = (HOLDS, OTHER_SIZE, "near", "as printed")
+UNCOUNTED = (CANNOT_DIFFER, NOT_TESTED)
+"""What is no outcome: shares of claims that agree leave it out."""
 VERDICTS = (
-    HOLDS, OTHER_SIZE, INCONCLUSIVE, NO_EFFECT, NEGLIGIBLE, REVERSES, "near", "differs", "as printed",
-    "not as printed", INPUT, NOT_TESTED,
+    HOLDS, OTHER_SIZE, INCONCLUSIVE, NO_EFFECT, NEGLIGIBLE, CANNOT_DIFFER, REVERSES, "near", "differs",
+    "as printed", "not as printed", INPUT, NOT_TESTED,
 )  # fmt: skip
 CALIBRATED = ("calibrated", "scribe", "scribe-hesitant", "scribe-settled")
 """Profiles fitted to the paper's targets, or chosen after a look at them: their targets are inputs."""
@@ -116,7 +128,8 @@ def assess_claim(
     if claim.kind == "mcnemar":
         p = np.array([_exact_p(*pair) for pair in zip(*discordant(sample), strict=True)])
         found = found._replace(p=p, p_adjusted=np.minimum(1.0, p * claim.family))
-    return Decision(sample, enough, found, verdicts(claim, one.direction, sample, found))
+    verdict = verdicts(claim, one.direction, sample, found)
+    return Decision(sample, enough, found, _without_the_same_episodes(claim, one, sample, verdict))
 
 
 def _exact_where_flat(claim: Claim, one: Comparison, sample: Sample, found: Estimate) -> Estimate:
@@ -124,8 +137,7 @@ def _exact_where_flat(claim: Claim, one: Comparison, sample: Sample, found: Esti
 
     Of pairs that all agree: the share of pairs that would differ, to both sides.
     """
-    yes_or_no = one.measure == "success" or "<" in one.measure or ">" in one.measure
-    if not yes_or_no or claim.about == "setting" or claim.kind in ("contrast", "rate", "median"):
+    if not _yes_or_no(one) or claim.about == "setting" or claim.kind in ("contrast", "rate", "median"):
         return found
     top, bottom = sample.top, sample.bottom
     none, whole = ~top.any(axis=0), (top == bottom).all(axis=0) & (one.reference is None)
@@ -138,6 +150,26 @@ def _exact_where_flat(claim: Claim, one: Comparison, sample: Sample, found: Esti
             ends[place : place + 2, column] = UNITS[claim.unit] * low, UNITS[claim.unit] * exact.high
     low, high, low_adjusted, high_adjusted = ends
     return found._replace(low=low, high=high, low_adjusted=low_adjusted, high_adjusted=high_adjusted)
+
+
+def _yes_or_no(one: Comparison) -> bool:
+    """Whether what is compared is true or false of an episode."""
+    return one.measure == "success" or "<" in one.measure or ">" in one.measure
+
+
+def _without_the_same_episodes(
+    claim: Claim, one: Comparison, sample: Sample, verdict: npt.NDArray[np.str_]
+) -> npt.NDArray[np.str_]:
+    """The verdicts, [column], *cannot differ* where so few pairs of a yes-or-no measure do."""
+    if one.reference is None or not _yes_or_no(one) or claim.kind in ("contrast", "rate", "median"):
+        return verdict
+    differ = np.add(*discordant(sample))
+    same = [
+        exact_interval(int(some), int(n), LEVEL).high < HARDLY
+        for some, n in zip(differ, sample.bottom.sum(axis=0), strict=True)
+    ]
+    decided = np.isin(verdict, (HOLDS, OTHER_SIZE, REVERSES)) & (one.direction not in ("none", "equal"))
+    return np.where(np.array(same) & ~decided, CANNOT_DIFFER, verdict)
 
 
 def discordant(sample: Sample) -> tuple[list[int], list[int]]:
@@ -177,12 +209,13 @@ def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> n
 
 def combine(found: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
     """What verdicts [comparison, column] make of a claim of them all: one that reverses refutes it."""
-    nothing = np.isin(found, (NO_EFFECT, NEGLIGIBLE))
+    nothing = np.isin(found, (NO_EFFECT, NEGLIGIBLE, CANNOT_DIFFER))
     decided = (nothing | np.isin(found, (HOLDS, OTHER_SIZE))).all(axis=0)
     rules = {
         NOT_TESTED: (found == NOT_TESTED).any(axis=0),
         REVERSES: (found == REVERSES).any(axis=0),
         HOLDS: decided & ~nothing.any(axis=0),
+        CANNOT_DIFFER: decided & (found == CANNOT_DIFFER).any(axis=0),
         NO_EFFECT: decided & ~(found == NEGLIGIBLE).any(axis=0),
         NEGLIGIBLE: decided,
     }
@@ -209,7 +242,10 @@ def reason_of(claim: Claim, one: Comparison, decided: Decision) -> str:
     unit = f" {claim.unit}" if claim.unit in ("points", "steps") else ""
     told = f"{one.measure}{sides}: {mean}{unit} (n = {int(sample.bottom[:, 0].sum())}); "
     interval = f"the adjusted interval [{low}, {high}] lies "
-    if one.direction in ("none", "equal"):
+    if verdict == CANNOT_DIFFER:
+        (won, *_), (lost, *_) = discordant(sample)
+        told += f"the two sides differ in {won + lost} pairs, so that no claim about them can be tested"
+    elif one.direction in ("none", "equal"):
         relation = {HOLDS: "within", REVERSES: "outside", INCONCLUSIVE: "across an end of"}[verdict]
         told += f"{interval}{relation} the margin [{least}, {most}]"
     elif verdict == NO_EFFECT:
@@ -248,7 +284,7 @@ def _judge(claim: Claim, episodes: PairedEpisodes, profile: str, resamples: int)
             verdict, found = str(decided.verdict[0]), decided.found
             low, high = found.low_adjusted[0], found.high_adjusted[0]  # how far they reach to the claim
             support = (low if one.direction == "greater" else -high) / max(high - low, EDGE)
-            rank = {REVERSES: 0, INCONCLUSIVE: 1, NO_EFFECT: 1, NEGLIGIBLE: 1}.get(verdict, 2)
+            rank = 0 if verdict == REVERSES else 1 if verdict in OPEN else 2
             links.append(((rank, support), verdict, one, decided))
     except NotTestable as why:
         return row | {"reason": f"{why}."}

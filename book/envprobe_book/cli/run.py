@@ -33,8 +33,8 @@ READ = {  # of a language model's updates
 
 STYLES = {  # verdicts, and their colours
     "holds": "green", "holds, other size": "cyan", "inconclusive": "yellow", "no effect": "yellow",
-    "negligible": "yellow", "reverses": "red", "near": "green", "differs": "yellow", "as printed": "green",
-    "not as printed": "yellow", "input": "magenta", "not tested": "dim",
+    "negligible": "yellow", "cannot differ": "dim", "reverses": "red", "near": "green", "differs": "yellow",
+    "as printed": "green", "not as printed": "yellow", "input": "magenta", "not tested": "dim",
 }  # fmt: skip
 ABOUT_PROTOCOLS = {
     "paper": "the paper's text: the first belief equals gold (Algorithm 1)",

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -62,6 +63,11 @@ def mark(verdict: str) -> str:
     return f'<span class="verdict verdict-{name}">{SIGNS[verdict]}&nbsp;{html.escape(verdict)}</span>'
 
 
+def other_agent(row: Any) -> str:
+    """The agent that answers in place of one in which the two sides cannot differ, and its protocol."""
+    return f"the agent {row.profile}, {in_words(row.protocol)}"
+
+
 def amount(value: float | None, unit: str, sign: bool = False) -> str:
     """A number of a claim in its own unit, with the digits of that unit; a dash where there is none."""
     if value is None or value != value:
@@ -90,6 +96,7 @@ class Findings:
     episodes: Mapping[tuple[str, str], Typical]  # of `typical_episodes`
     settings: Mapping[tuple[str, str], float] = field(default_factory=dict)  # of `own_settings`
     base: str = "paper"  # the protocol in which `turns` turned one switch at a time
+    instead: pd.DataFrame | None = None  # of `ask_settled`
 
     def rows(self, claim: str) -> pd.DataFrame:
         """What the board says of a claim, a row a protocol."""
@@ -221,6 +228,12 @@ def _claim_note(claim: Claim, value: PaperValue, findings: Findings) -> str:
         f"<td>{_ours(row, sign)}</td><td>{_episode(claim, row.protocol, findings)}</td></tr>"
         for row in rows.itertuples()
     )
+    if findings.instead is not None:
+        lines += "".join(
+            f'<tr><th scope="row">{html.escape(other_agent(row))}</th><td>{mark(row.verdict)}</td>'
+            f"<td>{_ours(row, sign)}</td><td>{EMPTY}</td></tr>"
+            for row in findings.instead[findings.instead["claim"] == claim.id].itertuples()
+        )
     unit = "" if claim.unit in ("share", "count") else f" [{claim.unit}]"
     return (
         f"<p>{html.escape(claim.statement)} <em>({printed}{html.escape(unit)})</em></p>"

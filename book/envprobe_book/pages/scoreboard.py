@@ -10,6 +10,7 @@ import pandas as pd
 from envprobe_book.analyses.scoreboard import SIGNS, as_csv
 from envprobe_book.claims import LEVELS, find_claim, paper_items
 from envprobe_book.claims.judge import (
+    CANNOT_DIFFER,
     HOLDS,
     INCONCLUSIVE,
     INPUT,
@@ -21,7 +22,7 @@ from envprobe_book.claims.judge import (
     VERDICTS,
 )
 from envprobe_book.pages.markup import Html, download
-from envprobe_book.pages.review import PAGES, amount, interval, mark, verdict_data
+from envprobe_book.pages.review import PAGES, amount, interval, mark, other_agent, verdict_data
 from envprobe_core.protocols import in_words
 
 MEANINGS = {
@@ -30,6 +31,8 @@ MEANINGS = {
     INCONCLUSIVE: "the interval reaches to both sides, or across the margin",
     NO_EFFECT: "the two sides agree in every episode: what is compared changes nothing",
     NEGLIGIBLE: "the whole interval lies within half a point of zero",
+    CANNOT_DIFFER: "at 95%, fewer than 3 in 100 pairs of episodes differ, so no other word was possible: not "
+    "counted, and the settled scribe is asked instead",
     REVERSES: "the interval lies on the other side, or outside the margin",
     "near": "a level: ours lies within the margin of the printed one",
     "differs": "a level: ours lies outside the margin; it is another agent's, and contradicts nothing",
@@ -65,22 +68,30 @@ def show_download(board: pd.DataFrame) -> Html:
     return Html(f'<p class="scoreboard-download">{link} {rows}</p>', name)
 
 
-def show_scoreboard(board: pd.DataFrame, titles: Mapping[str, str], *, anchors: bool = True) -> Html:
+def show_scoreboard(
+    board: pd.DataFrame,
+    titles: Mapping[str, str],
+    *,
+    anchors: bool = True,
+    instead: pd.DataFrame | None = None,
+) -> Html:
     """Every claim of a board in its order: the paper's figure, ours, and the verdict under each protocol.
 
     Args:
         board: of one profile, as `judge` or `add_replays` gives it.
         titles: of the sections, by name; each claim links to the one that shows it.
+        instead: what another agent says where this one cannot differ, as `ask_settled` gives it.
         anchors: whether links can lead to a claim, which only one board of a page can have.
     """
     protocols, profile = list(dict.fromkeys(board["protocol"])), board["profile"].iloc[0]
+    other = {} if instead is None else {row.claim: row for row in instead.itertuples()}
     body = ""
     for source, part in groupby(board.itertuples(), key=lambda row: row.source):
         place = f"<span>{html.escape(paper_items.place(source))}</span>"
         span = f'<th scope="rowgroup" colspan="{2 + len(protocols)}">{place}</th>'
         body += f'<tr class="scoreboard-place">{span}</tr>'
         by_claim = groupby(part, key=lambda row: row.claim)
-        body += "".join(_claim_row(list(rows), titles, anchors) for _, rows in by_claim)
+        body += "".join(_claim_row(list(rows), titles, anchors, other) for _, rows in by_claim)
     caption = (
         f"{board['claim'].nunique()} claims in the paper's order. Under each protocol: the verdict, our "
         f"figure and the interval that decides, from the simulated agent <code>{profile}</code>."
@@ -102,13 +113,15 @@ def show_scoreboard(board: pd.DataFrame, titles: Mapping[str, str], *, anchors: 
     )
 
 
-def _claim_row(rows: Sequence[Any], titles: Mapping[str, str], anchors: bool) -> str:
+def _claim_row(
+    rows: Sequence[Any], titles: Mapping[str, str], anchors: bool, other: Mapping[str, Any]
+) -> str:
     """A row: the claim and the section that shows it, the paper's figure, ours by protocol."""
     first = rows[0]
     page = PAGES[first.section]
     link = f'<a href="{page}.html">{html.escape(titles[page])}</a>'
     claim = f'{html.escape(first.statement)} <span class="scoreboard-link">{link}</span>'
-    own = "".join(map(_our_cell, rows))
+    own = "".join(_our_cell(row, other.get(row.claim)) for row in rows)
     told = verdict_data({row.protocol: row.verdict for row in rows})
     name = f' id="claim-{first.claim}"' if anchors else ""
     return f'<tr{name}{told}><th scope="row">{claim}</th><td>{_printed_cell(first)}</td>{own}</tr>'
@@ -126,8 +139,8 @@ def _printed_cell(row: Any) -> str:
     return f"{text} {interval(claim.low, claim.high, unit)}"
 
 
-def _our_cell(row: Any) -> str:
-    """Our figure with the interval that decides, and the verdict."""
+def _our_cell(row: Any, other: Any = None) -> str:
+    """Our figure with the interval that decides, and the verdict; another agent's where it cannot differ."""
     reason, told = html.escape(row.reason, quote=True), mark(row.verdict)
     if row.verdict == NOT_TESTED and not getattr(row, "replayed", False):
         return f'<td>{told}<br><span class="scoreboard-why">{reason}</span></td>'
@@ -135,6 +148,10 @@ def _our_cell(row: Any) -> str:
         text = f"{row.held} hold, weakest " if row.held else ""
         text += amount(row.estimate, row.unit, row.kind not in LEVELS)
         told += f"<br>{text} {interval(row.low_adjusted, row.high_adjusted, row.unit)}"
+    if other is not None and row.verdict == CANNOT_DIFFER:
+        told += f"<br>{html.escape(other_agent(other))}: {mark(other.verdict)}<br>"
+        told += f"{amount(other.estimate, other.unit, other.kind not in LEVELS)} "
+        told += interval(other.low_adjusted, other.high_adjusted, other.unit)
     return f'<td title="{reason}">{told}</td>'
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 
 from envprobe_book.claims import LEVELS
 from envprobe_book.claims.judge import (
+    CANNOT_DIFFER,
     HOLDS,
     INCONCLUSIVE,
     INPUT,
@@ -36,6 +37,7 @@ BADGES = {
     INCONCLUSIVE: "bdg-muted-line",
     NO_EFFECT: "bdg-muted-line",
     NEGLIGIBLE: "bdg-muted-line",
+    CANNOT_DIFFER: "bdg-light",
     REVERSES: "bdg-danger",
     "near": "bdg-success",
     "differs": "bdg-muted-line",
