@@ -1,4 +1,4 @@
-"""Drive the paper's public code with agents whose table never changes, or that never act.
+"""Drive the paper's public code with agents whose table never changes, that never act, or that know all.
 
     python data/public/constant.py FOLDER [--seeds 42:262] [--jobs 2]
 
@@ -15,6 +15,8 @@ the table differs, and whether they act.
     never-acts         writes nothing and proposes what does nothing
     never-acts-first   writes what the scribe writes first, and proposes what does nothing
     never-acts-best    the best table of its own episodes, and proposes what does nothing
+    knows-all          acts as the scribe, on tools: writes the true state at every step, and of outputs the
+                       values, as the prompt asks and the scribe does; the code compares them with True
 
 Beside this file it writes `constant.parquet`, one row an episode, with the columns of `idle.parquet`.
 """
@@ -31,8 +33,16 @@ from itertools import chain, combinations, product
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pandas as pd
-from drive import EMPTY, PRIMARY, WORLDS, CopyGold, Scribe, arguments, measured, run_cells  # beside this file
+from drive import (  # beside this file
+    EMPTY,
+    PRIMARY,
+    WORLDS,
+    CopyGold,
+    Scribe,
+    arguments,
+    measured,
+    run_what_is_missing,
+)
 from drive import POLICIES as EVERYWHERE
 from idle import COLUMNS
 
@@ -96,6 +106,13 @@ class NeverActsFirst(FirstTable):
     acts = False
 
 
+class KnowsAll(Constant, CopyGold):
+    """Writes the true state at every step, outputs by their values."""
+
+    def written(self, own: Table) -> Table:
+        return own | {"tool_outputs": dict(self.state.get_gold_state()["tool_outputs"])}
+
+
 AGENTS: dict[str, type[Constant]] = {
     "first-table": FirstTable,
     "true-first-table": TrueFirstTable,
@@ -104,7 +121,9 @@ AGENTS: dict[str, type[Constant]] = {
     "never-acts": NeverActs,
     "never-acts-first": NeverActsFirst,
     "never-acts-best": NeverActs,
+    "knows-all": KnowsAll,
 }
+ON_TOOLS = {"all-done", "knows-all"}
 
 
 class States:
@@ -260,10 +279,10 @@ def episodes(folder: str, world: str, regime: str, agent: str, policy: str, seed
 def main() -> None:
     """Run every cell and write `constant.parquet` beside this file."""
     given = arguments(__doc__, "42:262", HERE / "constant.parquet")
-    cells = [one for one in product(WORLDS, ["S2"], AGENTS, POLICIES) if "all-done" not in one]
+    cells = [one for one in product(WORLDS, ["S2"], AGENTS, POLICIES) if not ON_TOOLS & {*one}]
     cells += product(["tooldag"], TOOLS, ["all-done"], POLICIES)
-    rows = run_cells(episodes, cells, given)
-    pd.DataFrame(rows, columns=COLUMNS).to_parquet(given.out, compression="zstd", index=False)
+    cells += product(["tooldag"], ["S2"], ["knows-all"], POLICIES)
+    run_what_is_missing(episodes, cells, given, COLUMNS)
 
 
 if __name__ == "__main__":

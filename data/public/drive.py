@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from multiprocessing import get_context
@@ -361,6 +361,24 @@ def run_cells(
     return rows
 
 
+def run_what_is_missing(
+    episodes: Callable[..., list[tuple]],
+    cells: list[tuple],
+    given: argparse.Namespace,
+    columns: Sequence[str],
+) -> None:
+    """Run the cells whose rows are not in the file yet, and write it with theirs behind.
+
+    The first columns name a cell, as many as it has parts.
+    """
+    kept = pd.read_parquet(given.out) if given.out.exists() else pd.DataFrame(columns=columns)
+    there = set(kept[list(columns[: len(cells[0])])].itertuples(index=False, name=None))
+    rows = run_cells(episodes, [cell for cell in cells if cell not in there], given)
+    found = pd.DataFrame(rows, columns=columns)
+    frame = pd.concat([kept, found]) if len(kept) else found
+    frame.to_parquet(given.out, compression="zstd", index=False)
+
+
 def main() -> None:
     """Run every cell and write `episodes.parquet` beside this file."""
     given = arguments(__doc__, "42:1042", HERE / "episodes.parquet")
@@ -369,13 +387,7 @@ def main() -> None:
         *product(WORLDS, ["S2"], AGENTS, PRIMARY),
         *product(WORLDS, ["S2"], IN_S2, POLICIES),
     ]
-    kept = pd.read_parquet(given.out) if given.out.exists() else pd.DataFrame(columns=COLUMNS)
-    there = set(kept[["world", "regime", "agent", "policy"]].itertuples(index=False, name=None))
-    cells = [cell for cell in cells if cell not in there]
-    rows = run_cells(episodes, cells, given)
-    found = pd.DataFrame(rows, columns=COLUMNS)
-    frame = pd.concat([kept, found]) if len(kept) else found
-    frame.to_parquet(given.out, compression="zstd", index=False)
+    run_what_is_missing(episodes, cells, given, COLUMNS)
 
 
 if __name__ == "__main__":

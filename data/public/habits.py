@@ -7,6 +7,9 @@ not changed. Every agent writes down the true state, as *copy-gold* of `drive.py
 when it writes. They differ in what they do: they act as the scribe, with its two rates or none (*plain*),
 take an action at random at every step (*lost*), repeat their last one (*loop*), or never act (*idle*).
 
+Each does so twice. The released rate also calls a belief wrong if its text names a tool that cannot be called
+yet, so one line is the scribe's, which names what it does next, and the other names nothing ("my plan").
+
 Beside this file it writes `habits.parquet`, one row an episode, with what the released rate counts.
 """
 
@@ -19,16 +22,39 @@ from pathlib import Path
 from typing import Any
 
 import drive  # it stands beside this file
-import pandas as pd
 
 HERE = Path(__file__).parent
 ASKED = ("simple", "oracle")  # whose reports that rate compares
-COLUMNS = ("world", "regime", "agent", "policy", "seed", "steps", "success", "confident", "confident_wrong")
+COLUMNS = (
+    "world",
+    "regime",
+    "agent",
+    "line",
+    "policy",
+    "seed",
+    "steps",
+    "success",
+    "confident",
+    "confident_wrong",
+)
 RATES = {"scribe": (drive.LOST, drive.LOOP), "plain": (0.0, 0.0), "lost": (1.0, 0.0), "loop": (0.0, 1.0)}
 AGENTS = (*RATES, "idle")
+LINES = {"names": None, "nameless": "my plan"}
 
 
-class Idle(drive.CopyGold):
+class Told(drive.CopyGold):
+    """Writes down the true state, and says of its belief what it is told to."""
+
+    line: str | None = None
+
+    def step(self, observation: dict[str, Any], history: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        answer = super().step(observation, history, **more)
+        if self.line is not None:
+            answer["beliefs"][0]["content"] = self.line
+        return answer
+
+
+class Idle(Told):
     """Writes down the true state, and proposes what does nothing."""
 
     def step(self, observation: dict[str, Any], history: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
@@ -37,13 +63,16 @@ class Idle(drive.CopyGold):
         return answer
 
 
-def episodes(folder: str, world: str, agent: str, policy: str, seeds: range) -> list[tuple]:
-    """Run one cell of the public code at S2."""
+def episodes(
+    folder: str, world: str, regime: str, agent: str, line: str, policy: str, seeds: range
+) -> list[tuple]:
+    """Run one cell of the public code."""
     sys.path.insert(0, folder)
     from src.environments import make_environment
     from src.scripts import run_main
 
-    kind: Any = Idle if agent == "idle" else drive.CopyGold
+    kind: Any = Idle if agent == "idle" else Told
+    Told.line = LINES[line]
     drive.LOST, drive.CopyGold.loop = RATES.get(agent, RATES["scribe"])
 
     def made(name: str) -> Any:
@@ -54,22 +83,23 @@ def episodes(folder: str, world: str, agent: str, policy: str, seeds: range) -> 
     run_main.LLMClient, run_main.JsonlLogger = (lambda **_: None), drive.Count
     rows = []
     for seed in seeds:
-        kind.random = random.Random(f"{agent} {world} S2 {seed}")
+        kind.random = random.Random(f"{agent} {world} {regime} {seed}")
         cell = run_main.CellSpec(
-            "cell", drive.WORLDS[world], "S2", drive.POLICIES[policy], 1, [seed], "fixture"
+            "cell", drive.WORLDS[world], regime, drive.POLICIES[policy], 1, [seed], "fixture"
         )
         found = run_main.run_one_episode(cell, seed, "stub", Path("steps"), Path(folder) / "errors.jsonl")
         steps, _, success, *_ = drive.measured(found)
         own = (steps, success, drive.Count.last.confident, drive.Count.last.confident_wrong)
-        rows.append((world, "S2", agent, policy, seed, *own))
+        rows.append((world, regime, agent, line, policy, seed, *own))
     return rows
 
 
 def main() -> None:
     """Run every cell and write `habits.parquet` beside this file."""
     given = drive.arguments(__doc__, "42:142", HERE / "habits.parquet")
-    rows = drive.run_cells(episodes, [*product(drive.WORLDS, AGENTS, ASKED)], given)
-    pd.DataFrame(rows, columns=COLUMNS).to_parquet(given.out, compression="zstd", index=False)
+    cells = [(world, "S2", agent, line, policy)
+             for line in LINES for world, agent, policy in product(drive.WORLDS, AGENTS, ASKED)]  # fmt: skip
+    drive.run_what_is_missing(episodes, cells, given, COLUMNS)
 
 
 if __name__ == "__main__":
