@@ -19,6 +19,12 @@
     const links = [...ways.querySelectorAll("a")];
     let now = -1;
 
+    links.forEach((link, at) => link.addEventListener("click", (event) => {
+      event.preventDefault(); // the focus stays on the list, so that the tab key leads to the next step
+      history.replaceState(null, "", link.hash);
+      steps[at].scrollIntoView();
+    }));
+
     function show(place) {
       if (place === now) return;
       now = place;

@@ -50,6 +50,14 @@
   else window.addEventListener("load", start);
 })();
 
+// The first link of a page skips its head and the buttons of the theme as well: it leads to the text.
+(() => {
+  /** @type {HTMLAnchorElement | null} */
+  const skip = document.querySelector("#pst-skip-link a");
+  const text = document.querySelector(".bd-article section[id]");
+  if (skip && text) skip.href = `#${text.id}`;
+})();
+
 // A word of the glossary says what it means while the pointer or the focus is on it.
 (() => {
   const TERMS = 'a[title][href*="#term-"]';
@@ -176,10 +184,10 @@
   open();
 })();
 
-// Two levels of reading: the story, in which all that is titled "More" is folded, and everything. The choice goes
-// along to the other pages, and a print shows what is chosen.
+// Two levels of reading: the story, in which all that is titled "More" is folded, and everything. A page keeps its
+// choice, and a print shows what is chosen.
 (() => {
-  const KEY = "envprobe-reading", ALL = "all";
+  const KEY = `envprobe-reading ${location.pathname}`, ALL = "all";
   /** @type {NodeListOf<HTMLDetailsElement>} */
   const folds = document.querySelectorAll(".more-fold");
   if (!folds.length) return;
