@@ -251,7 +251,7 @@
       if (wrong.length) say(note, `The link names what is no switch here: ${wrong.join(", ")}.`);
     }
 
-    const idle = element("p", { class: "live-walk-idle" }, `${capital(numbered(walk.idle.length))} more change nothing here, whenever they are pressed: ${walk.idle.join("; ")}.`);
+    const idle = element("p", { class: "live-walk-idle" }, `${capital(numbered(walk.idle.length))} more change nothing here, whenever they are pressed: ${walk.idle.join("; ")}. The default seeds, a switch too, stay as they are, so that every step runs the same episodes.`);
     function numbered(n) {
       return ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"][n] ?? String(n);
     }
