@@ -104,7 +104,7 @@ def told(small_book):
         pages = ["".join(form.get("text/html", "")) for form in forms]
         figures = {own["name"]: own for page in pages for own in map(json.loads, FIGURE.findall(page))}
         marks = TOLD.findall("".join("".join(form.get("text/markdown", "")) for form in forms))
-        slots = [(decoded(mark), text) for mark, text in marks if mark != "fixed"]
+        slots = [(decoded(mark), text) for mark, text in marks if not mark.startswith("fixed")]
         titles = [part for own in figures.values() if isinstance(own["title"], list) for part in own["title"]]
         slots += [(part, part["text"]) for part in titles if isinstance(part, dict)]
         sections[path.stem] = slots, figures

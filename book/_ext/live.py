@@ -20,7 +20,7 @@ from sphinx.util.docutils import SphinxRole
 from envprobe_book.classroom import policy_page
 from envprobe_book.live_figures import scripts as live_figures
 from envprobe_book.page_engine import HERE, SCRIPT, write_page_engine
-from envprobe_book.pages.markup import FIXED_MARK, LIVE
+from envprobe_book.pages.markup import LIVE, fixed_mark
 from envprobe_book.reproduce.sections import file_digest
 from envprobe_core.engine.compiled_files import EDITION
 
@@ -39,8 +39,8 @@ def mark_sentences(app: Sphinx, doctree: nodes.document) -> None:
         if scheme != LIVE:
             continue
         markup = "</span>"
-        if told == FIXED_MARK:
-            markup = '<span class="live-fixed">'
+        if (about := fixed_mark(told)) is not None:
+            markup = f'<span class="live-fixed" data-about="{html.escape(about)}">'
         elif told != "end":
             slot = base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).decode()
             markup = f'<span class="live-told" data-told="{html.escape(slot)}">'

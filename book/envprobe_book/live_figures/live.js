@@ -8,7 +8,7 @@
 //
 // In a book's page each `.live-figure` holds its description as JSON (see figure.py) and the static figure,
 // which is replaced. Sentences follow: `.live-told` says itself anew (see telling.js), so do numbers in
-// `.live-number`; `.live-fixed` is what no slider moves. What they show wears `live-rough` while few seeds or resamples stand
+// `.live-number`; `.live-fixed` is what stands still. What they show wears `live-rough` while few seeds or resamples stand
 // behind it, and `live-old` until the figure has followed the bar.
 (() => {
   "use strict";
@@ -142,12 +142,20 @@
     return absolute ? Math.abs(value) : value;
   }
 
+  // A sentence that stands still says what it belongs to, once a slider has moved (`bar.css`).
+  function stand(node) {
+    const { budget, threshold, ...rest } = bar.own(), about = node.dataset.about;
+    const probes = telling.inUnits(`${bar.budgetOf({ budget, threshold, ...rest })} {unit}`, "probe");
+    node.dataset.belongs = about ? ` (about ${about}, which no slider moves)` : ` (at ${probes} and threshold ${telling.number(threshold, 2)}, this page’s own)`;
+  }
+
   let waiting = 0;
   function follow() {
     cancelAnimationFrame(waiting);
     waiting = requestAnimationFrame(() => {
       for (const state of Object.values(figures)) state.root?.classList.toggle("live-behind", isOld(state));
       document.querySelectorAll(".live-told").forEach(tell);
+      if (bar.opened()) document.querySelectorAll(".live-fixed:not([data-belongs])").forEach(stand);
       document.querySelectorAll(".live-number").forEach(showNumber);
       announce();
     });

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envprobe_book.pages.markup import FIXED_MARK, MARK, Html, Text, script_json
+from envprobe_book.pages.markup import MARK, Html, Text, fixed_mark, script_json
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.sources import ROOT
 
@@ -82,6 +82,6 @@ def _told(mark: str) -> str:
     told = mark.split(":", 1)[1].rstrip(")")
     return (
         ""
-        if told in (FIXED_MARK, "end")
+        if told == "end" or fixed_mark(told) is not None
         else base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).decode()
     )

@@ -23,7 +23,7 @@ EMPTY = "–"
 LIVE = "live"
 """The scheme of the marks around a sentence: links without a text, which show nothing wherever a notebook is
 read. `book/_ext/live.py` makes of them what the page's script looks for."""
-FIXED_MARK = "fixed"  # of a sentence that no slider moves
+FIXED_MARK = "fixed"  # of a sentence that stands still, with what it is about
 MARK = re.compile(rf"\[\]\({LIVE}:[^)]*\)")
 
 
@@ -64,22 +64,36 @@ def script_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
-def conclude(text: str, when: Any) -> Text:
-    """A sentence that no slider moves: tested when the notebook runs, and marked as standing still in a page.
+def conclude(text: str, when: Any, about: str = "") -> Text:
+    """A sentence that stands still: tested when the notebook runs; a page says what it belongs to.
 
-    What a slider moves is told (`live_figures.tell`), which needs no condition.
+    What a slider moves is told (`live_figures.tell`), which needs no condition, unless it needs what a page
+    cannot compute.
 
     Args:
         text: a sentence or two, in Markdown, written by hand.
         when: the condition, or a function that gives it (what it asks of a protocol, world or policy that was
             not run is not so, nor is what it asks of an empty frame, such as its largest value); of an array
             or a frame's column, that it is true everywhere and not empty.
+        about: what it speaks of, where no slider can move that: "the public code's episodes". Without it the
+            sentence is about the page's own budget and threshold. A page says either once a slider moved.
 
     Raises:
         ConclusionError: if the condition fails with the book's own values.
     """
     said = text if holds(text, when) else f"*Not so with these values:* ~~{text}~~"
-    return Text(f"[]({LIVE}:{FIXED_MARK}){said}[]({LIVE}:end)")
+    told = base64.urlsafe_b64encode(about.encode()).decode().rstrip("=")
+    return Text(f"[]({LIVE}:{FIXED_MARK}{told and '-'}{told}){said}[]({LIVE}:end)")
+
+
+def fixed_mark(told: str) -> str | None:
+    """What a sentence that stands still is about, of its mark's text; None where the mark is another.
+
+    >>> fixed_mark("fixed"), fixed_mark("fixed-YSBwcm9vZg"), fixed_mark("end")
+    ('', 'a proof', None)
+    """
+    kind, _, about = told.partition("-")
+    return base64.urlsafe_b64decode(about + "=" * (-len(about) % 4)).decode() if kind == FIXED_MARK else None
 
 
 def holds(text: str, when: Any) -> bool:
