@@ -1,4 +1,4 @@
-"""Frames as pages print them: titles in place of names, and protocols in one order.
+"""Frames as pages print them: titles in place of names, protocols and worlds in one order, no row numbers.
 
 A frame itself holds names, which code compares; only what a page prints of it has titles.
 """
@@ -13,19 +13,21 @@ from envprobe_book.pages.figures import STRATUM_TITLES
 from envprobe_book.pages.switches import protocol_title
 from envprobe_core.ledger import ENVIRONMENT
 from envprobe_core.policies import POLICIES
-from envprobe_core.protocols import PROTOCOLS
+from envprobe_core.protocols import PROTOCOLS, TITLES
 from envprobe_core.worlds import WORLDS
 
 _TITLES = WORLDS | {name: policy.title for name, policy in POLICIES.items()}
 _STRATUM = "stratum"  # a column of sets of worlds; elsewhere the same words are types of fields
-_ORDER = {name: place for place, name in enumerate(PROTOCOLS)}
+_PLACES = [*zip(WORLDS, WORLDS.values(), strict=True), *STRATUM_TITLES.items()]  # each by name and title
+_WORLDS = {name: place for place, names in enumerate(_PLACES) for name in names}
+_PROTOCOLS = {name: place for place, names in enumerate(TITLES.items()) for name in names}
 
 
 def titled_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """A frame with titles where rows, columns or values are names of worlds, policies and protocols.
 
     Names are replaced where all values of a column or a level are such. Rows and columns that go by protocol
-    come in the order of `PROTOCOLS`, within what stands before it.
+    or world come in one order, within what stands before it.
 
     >>> titled_frame(pd.DataFrame({"n": [1, 2]}, index=["released", "paper"]))
                  n
@@ -78,15 +80,29 @@ def _titled_values(name: object, values: list[Any]) -> list[Any]:
 
 
 def order_of(index: pd.Index) -> np.ndarray:
-    """The places of an index's entries, those of one protocol after another's, within what stands before."""
-    levels = [index.get_level_values(place) for place in range(index.nlevels)]
-    keys = []
-    for level in levels:
-        if len(level) and all(isinstance(one, str) and one.partition(":")[0] in _ORDER for one in level):
-            keys.append([_ORDER[one.partition(":")[0]] for one in level])
-            return np.lexsort(keys[::-1])
-        keys.append(pd.factorize(level)[0].tolist())
-    return np.arange(len(index))
+    """The places of an index's entries, by protocol and by world in one order, within what stands before.
+
+    >>> order_of(pd.Index(["graphnav", "tooldag", "objectstate"])).tolist()
+    [1, 2, 0]
+    """
+    keys: list[list[int]] = []
+    ordered = 0  # how many levels there are up to the last that has an order
+    for place in range(index.nlevels):
+        level = index.get_level_values(place)
+        bases = [one.partition(":")[0] if isinstance(one, str) else one for one in level]
+        known = next(
+            (own for own in (_PROTOCOLS, _WORLDS) if bases and {*map(str, bases)} <= own.keys()), None
+        )
+        keys.append([known[str(one)] for one in bases] if known else pd.factorize(level)[0].tolist())
+        ordered = len(keys) if known else ordered
+    return np.lexsort(keys[:ordered][::-1]) if ordered else np.arange(len(index))
+
+
+def frame_html(frame: pd.DataFrame) -> str:
+    """A frame as a page shows it; an index without a name that only counts the rows is left out."""
+    shown = titled_frame(frame)
+    counts = shown.index.name is None and pd.api.types.is_integer_dtype(shown.index)
+    return shown.to_html(index=False) if counts else shown._repr_html_()  # type: ignore[operator]
 
 
 def show_titles() -> None:
@@ -97,6 +113,9 @@ def show_titles() -> None:
     if shell is None or ENVIRONMENT not in os.environ:
         return
     formatters = shell.display_formatter.formatters
-    formatters["text/html"].for_type(pd.DataFrame, lambda frame: titled_frame(frame)._repr_html_())
+    formatters["text/html"].for_type(pd.DataFrame, frame_html)
+    formatters["text/html"].for_type(
+        pd.Series, lambda own: frame_html(titled_series(own).to_frame(own.name or ""))
+    )
     formatters["text/plain"].for_type(pd.DataFrame, lambda frame, out, _: out.text(repr(titled_frame(frame))))
     formatters["text/plain"].for_type(pd.Series, lambda own, out, _: out.text(repr(titled_series(own))))
