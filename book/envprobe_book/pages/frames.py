@@ -19,7 +19,7 @@ from envprobe_core.worlds import WORLDS
 _TITLES = WORLDS | {name: policy.title for name, policy in POLICIES.items()}
 _STRATUM = "stratum"  # a column of sets of worlds; elsewhere the same words are types of fields
 _PLACES = [*zip(WORLDS, WORLDS.values(), strict=True), *STRATUM_TITLES.items()]  # each by name and title
-_WORLDS = {name: place for place, names in enumerate(_PLACES) for name in names}
+_WORLDS = {name: place for place, names in reversed([*enumerate(_PLACES)]) for name in names}
 _PROTOCOLS = {name: place for place, names in enumerate(TITLES.items()) for name in names}
 
 
@@ -90,9 +90,8 @@ def order_of(index: pd.Index) -> np.ndarray:
     for place in range(index.nlevels):
         level = index.get_level_values(place)
         bases = [one.partition(":")[0] if isinstance(one, str) else one for one in level]
-        known = next(
-            (own for own in (_PROTOCOLS, _WORLDS) if bases and {*map(str, bases)} <= own.keys()), None
-        )
+        orders = (own for own in (_PROTOCOLS, _WORLDS) if bases and {*map(str, bases)} <= own.keys())
+        known = next(orders, None)
         keys.append([known[str(one)] for one in bases] if known else pd.factorize(level)[0].tolist())
         ordered = len(keys) if known else ordered
     return np.lexsort(keys[:ordered][::-1]) if ordered else np.arange(len(index))
@@ -114,8 +113,6 @@ def show_titles() -> None:
         return
     formatters = shell.display_formatter.formatters
     formatters["text/html"].for_type(pd.DataFrame, frame_html)
-    formatters["text/html"].for_type(
-        pd.Series, lambda own: frame_html(titled_series(own).to_frame(own.name or ""))
-    )
+    formatters["text/html"].for_type(pd.Series, lambda own: frame_html(own.to_frame(own.name or "")))
     formatters["text/plain"].for_type(pd.DataFrame, lambda frame, out, _: out.text(repr(titled_frame(frame))))
     formatters["text/plain"].for_type(pd.Series, lambda own, out, _: out.text(repr(titled_series(own))))
