@@ -8,13 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from envprobe_book.pages.figures import titled
 from envprobe_book.pages.markup import Html
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import EpisodeBatch
+from envprobe_core.llm import local
 from envprobe_core.llm.agent import LanguageModelAgent, finish_in_loop, run_rows
 from envprobe_core.llm.answers import UNKNOWN_SIGN
-from envprobe_core.llm.client import Service
+from envprobe_core.llm.client import Limits, Service
 from envprobe_core.llm.prompts import action_name
+from envprobe_core.llm.secret import PLACEHOLDER, Secret
+from envprobe_core.llm.store import AnswerStore
 from envprobe_core.worlds import make_world
 
 HEADS = ("step", "asked", "answered", "does", "believes wrongly")
@@ -95,3 +99,29 @@ def show_steps(title: str, steps: Iterable[Step]) -> Html:
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>",
         title,
     )
+
+
+def play_on_model(file: Any, cell: Condition, seed: int, *, live: bool = False) -> Html | None:
+    """The steps of an episode from a replay file; live, one that is played now on the local weights.
+
+    Args:
+        file: the replay file, which names the agent.
+        cell: the condition.
+        seed: the episode's.
+        live: whether to ask the weights that `envprobe model fetch` got.
+    """
+    title = f"{titled(cell.world)}, {cell.policy.title}, seed {seed}"
+    if not live:
+        return show_steps(title, watch(Service(file.agent, file), cell, seed, lambda steps: None))
+    from IPython.display import display
+
+    weights, place = local.find_weights(None), display(show_steps(title, []), display_id=True)
+    service = Service(
+        local.local_agent(weights, file.agent.prompt_version),
+        AnswerStore(weights.with_name("watched.answers.sqlite")),
+        Secret(PLACEHOLDER),
+        limits=Limits(1, deadline=local.DEADLINE),
+        weights=weights,
+    )
+    watch(service, cell, seed, lambda steps: place.update(show_steps(title, steps)))
+    return None
