@@ -84,7 +84,7 @@
     const places = found.map((own) => place(own, slot));
     if (slot.kind === "counts") {
       const n = places.filter((own) => own in slot.say).length;
-      return n === places.length ? `all ${n}` : `${n || "none"} of ${places.length}`;
+      return `${isRough ? "≈" : ""}${n === places.length ? `all ${n}` : `${n || "none"} of ${places.length}`}`;
     }
     if (slot.kind === "ranks") return ranks(found, slot, isRough);
     if (slot.kind === "groups") return groups(found, places, slot, isRough);
