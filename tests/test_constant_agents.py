@@ -18,7 +18,7 @@ from envprobe_core.worlds import WORLDS
 FOLDER = DATA / "public"
 REPOSITORY = os.environ.get("ENVPROBE_PUBLIC_CODE", "")
 """A clone of the public repository at commit 3266b54, to run an episode again."""
-ACT_AS_THE_SCRIBE = ("first-table", "true-first-table", "best-constant")
+ACT_AS_THE_SCRIBE = ("first-table", "true-first-table", "best-constant", "knows-all")
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +103,16 @@ def test_a_table_that_never_changes_gains_more_than_the_scribe_who_copies_what_i
         assert gain > max(least, ahead(scribes[scribes["world"] == world]) + 3)
 
 
+def test_an_agent_that_knows_all_gains_as_much_with_nothing_to_repair_and_stays_below_the_certain_table(
+    public,
+):
+    wide = public[public["agent"] == "knows-all"].pivot_table(
+        index="seed", columns="policy", values="accuracy"
+    )
+    assert wide.mean().max() < 0.7
+    assert 9 < 100 * (wide["simple"] - wide["periodic"]).mean() < 12
+
+
 def test_an_agent_that_never_acts_has_the_score_of_what_it_writes(public):
     idle = public[public["agent"] == "never-acts"].groupby("world")["accuracy"]
     assert idle.mean().round(12).to_dict() == {"graphnav": 0.2, "objectstate": 0.3, "tooldag": 0.7}
@@ -132,7 +142,9 @@ def test_the_best_map_and_the_best_place_are_the_most_frequent(constant):
 
 
 @pytest.mark.skipif(not REPOSITORY, reason="no clone of the public code is at hand")
-@pytest.mark.parametrize("agent", ["first-table", "true-first-table", "never-acts-first", "all-done"])
+@pytest.mark.parametrize(
+    "agent", ["first-table", "true-first-table", "never-acts-first", "all-done", "knows-all"]
+)
 def test_the_record_is_what_the_public_code_gives_again(public, constant, agent):
     cell = ("tooldag", "S2", agent, "simple")
     again = constant.episodes(REPOSITORY, *cell, range(42, 47))

@@ -150,10 +150,18 @@ def test_no_loop_on_one_tool_leaves_the_recorded_signature():
     assert (loops["mean"] - 0.7).abs().min() > 0.02
 
 
-def test_the_released_rate_of_true_tables_goes_by_what_an_agent_does():
-    made = pd.read_parquet(FOLDER / "habits.parquet").groupby("agent")[["confident_wrong", "confident"]].sum()
-    rates = made["confident_wrong"] / made["confident"]
-    assert rates.min() < 0.25 < rates["scribe"] < 0.5 < rates["lost"]
+def test_the_released_rate_of_true_tables_goes_by_what_an_agent_does_and_by_the_words_of_its_line():
+    made = pd.read_parquet(FOLDER / "habits.parquet")
+    sums = made.groupby(["line", "agent", "world"])[["confident_wrong", "confident"]].sum()
+    by_world = sums["confident_wrong"] / sums["confident"]
+    sums = sums.groupby(["line", "agent"]).sum()
+    rates = sums["confident_wrong"] / sums["confident"]
+    assert rates["names"].min() < 0.25 < rates["names", "scribe"] < 0.5 < rates["names", "lost"]
+    assert rates["nameless"].max() < 0.4
+    assert by_world["names", "lost", "tooldag"] > 0.95
+    assert by_world["nameless", "lost", "tooldag"] < 0.2
+    elsewhere = by_world.drop("tooldag", level="world")  # the rule about what is named is of tools, mostly
+    assert (elsewhere["names"] - elsewhere["nameless"]).abs().max() < 0.06
 
 
 @pytest.mark.skipif(not REPOSITORY, reason="ENVPROBE_PUBLIC_CODE names no clone of the public repository")

@@ -1,12 +1,15 @@
-"""What a gain in accuracy is made of: easier episodes, idling and answers, which add up (ours).
+"""What a gain in accuracy is made of: a constant table's gain, the rest of the steps, and answers (ours).
 
 A probe does two things: it spends a step, and it may bring an answer. The yoked placebo of a policy spends
 the same steps and is not answered, so that a gain splits into *steps* and *answers* without anything else. A
-step that is spent changes the episode itself; what a table gains by it that never changes is *episodes*, and
-the rest of the steps is *idling*.
+step that is spent changes the episode itself. What the best table that never changes gains by it, in the
+placebos' episodes, is *constant*. It may be less than nothing. The *rest* of the steps is not measured.
 
-    gain = steps + answers
-    gain = episodes + idling + net        net: answers above what a constant table gains by them
+    gain  = steps + answers
+    steps = constant + rest
+
+The split has an order. The placebo asks when and what an answered agent asked, so what an answer is worth by
+the next question that it leads to counts as *answers*.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,15 +22,14 @@ from envprobe_core.errors import require
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.worlds import WORLDS
 
-FACTS = "zero placebo placebo_zero"
+FACTS = "placebo placebo_zero"
 """What `run` has to be asked for."""
 PARTS: Mapping[str, str] = {
     "gain": "accuracy",
     "steps": "placebo",
     "answers": "accuracy-placebo",
-    "episodes": "zero",
-    "idling": "placebo-placebo_zero",
-    "net": "accuracy_net",
+    "constant": "placebo_zero",
+    "rest": "placebo-placebo_zero",
 }
 """What each part is the paired difference of: the measure of two arms."""
 BY_WORLD: Mapping[str, tuple[str, ...]] = {**{world: (world,) for world in WORLDS}, "combined": tuple(WORLDS)}
@@ -64,12 +66,11 @@ def made_of(
     >>> from envprobe_book import run
     >>> frame = run("tooldag", "simple periodic", protocols="released", seeds="0:40", facts=FACTS)
     >>> found = made_of(frame, "simple", "periodic", strata={"tools": ("tooldag",)})
-    >>> found[["gain", "steps", "answers", "episodes"]].round(1).to_numpy().tolist()
+    >>> found[["gain", "steps", "answers", "constant"]].round(1).to_numpy().tolist()
     [[13.0, 13.0, 0.0, 10.5]]
     """
     require(frame, FACTS.split())
-    net = (frame["accuracy"] - frame["zero"]) - (frame["placebo"] - frame["placebo_zero"])
-    frame, columns = frame.assign(accuracy_net=net), []
+    columns = []
     for part in parts:
         found = compare(frame, arm, reference, PARTS[part], by=by, strata=strata, resamples=resamples)
         found = found.set_index([*found.columns[: found.columns.get_loc("arm")]])
