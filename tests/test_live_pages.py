@@ -300,12 +300,8 @@ FIRST_SCREEN = """() => {
 PLANE = "document.querySelector('.explorer-plane[data-settled=no]')"
 """The explorer's plane, as long as its cells run."""
 
-TALL = pytest.mark.xfail(reason="three planes, one below the other, are taller than a screen", strict=True)
 
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=TALL) if one == "when-a-look-pays" else one for one in find_sections()]
-)
+@pytest.mark.parametrize("name", find_sections())
 def test_answer_and_figure_stand_on_the_first_screen(browse, html, name):
     """On a desk the whole figure, above the bar; on a phone its top."""
     for width, height in ((1400, 900), (390, 844)):

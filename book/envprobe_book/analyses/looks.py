@@ -152,23 +152,27 @@ def ageing(condition: Condition) -> tuple[Floats, Floats]:
 
 
 def foreseen(condition: Condition, recording: Trajectory) -> Floats:
-    """The accuracy at the end that the forms foresee from the steps and fields of probes alone, [row].
+    """The accuracy that the forms foresee from the steps and fields of probes alone, [row].
 
-    It reads no belief, and of gold only which fields an instance has. What was not asked has the age of the
-    episode, and is unknown where the agent begins with one look around.
+    It is that at the end, or where the protocol averages over steps the mean of the shares of right fields.
+    The forms read no belief, and of gold only which fields an instance has. What was not asked has the age of
+    the episode, and is unknown where the agent begins with one look around.
     """
     lam, limit = ageing(condition)
     probe, steps = np.asarray(recording.probe), recording.steps.astype(np.int64)
-    asked = np.full((len(probe), len(lam)), -1)
-    for t in range(probe.shape[1]):
-        rows = np.flatnonzero(probe[:, t] >= 0)
-        asked[rows, probe[rows, t]] = t
-    age = steps[:, None] - np.maximum(asked, 0)
-    wrong = limit * (1 - lam**age)
-    if condition.protocol.start == "observation":
-        wrong[asked < 0] = 1.0
-    known = recording.gold[:, 0] != UNKNOWN
-    return 1 - (wrong * known).sum(axis=1) / known.sum(axis=1)
+    known, averaged = recording.gold[:, 0] != UNKNOWN, condition.protocol.accuracy == "slots"
+    asked, found = np.full((len(probe), len(lam)), -1), np.zeros(len(probe))
+    for t in range(probe.shape[1] + 1):
+        wrong = limit * (1 - lam ** (t - np.maximum(asked, 0)))
+        if condition.protocol.start == "observation":
+            wrong[asked < 0] = 1.0
+        right = 1 - (wrong * known).sum(axis=1) / known.sum(axis=1)
+        counts = (t >= 1) & (t <= steps) if averaged else t == steps
+        found += counts * right / (np.maximum(steps, 1) if averaged else 1)
+        if t < probe.shape[1]:
+            rows = np.flatnonzero(probe[:, t] >= 0)
+            asked[rows, probe[rows, t]] = t
+    return found
 
 
 def graft(recording: Trajectory, probe: Ints, *, averaged: bool = False) -> Floats:

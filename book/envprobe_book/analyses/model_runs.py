@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from envprobe_core import summarize
@@ -17,6 +19,8 @@ from envprobe_core.llm import replays, running
 from envprobe_core.llm.agent import Exchange
 from envprobe_core.llm.answers import UNKNOWN_SIGN, InvalidAnswer
 from envprobe_core.llm.calls import question
+from envprobe_core.llm.one_step import OneStep
+from envprobe_core.statistics import LEVEL, mcnemar_exact
 
 CELL = ["protocol", "world", "policy"]
 
@@ -68,6 +72,92 @@ def read_trials(*paths: Path) -> pd.DataFrame:
                     told |= dict(zip(("tokens_in", "tokens_out"), tokens, strict=False))
                     rows.append({"world": world, "version": version} | told)
     return pd.DataFrame(rows).sort_values(["world", "version"], kind="stable", ignore_index=True)
+
+
+def read_one_step(path: Path) -> pd.DataFrame:
+    """Every answer of an experiment on one step; a row an answer.
+
+    Returns:
+        The columns `world seed step answered hint ask`; whether it could be used (`valid`); the value that it
+        writes for the checked field (`wrote`, NaN where it writes none), whether that is the told one
+        (`as_told`); and the `action`. What cannot be used writes nothing and has no action.
+
+    Raises:
+        InputError: if an answer is missing to what the file says that was asked.
+    """
+    asked, answers = replays.read_answers(path, OneStep)
+    rows = []
+    for arm in asked.arms():
+        key = question(asked.agent.provider, arm.request, arm.identity).key
+        if key not in answers:
+            raise InputError(f"{path.name} has no answer to step {arm.step} of {arm.world}")
+        told: dict[str, Any] = {"valid": False, "wrote": np.nan, "action": np.nan}
+        try:
+            update = arm.read(answers[key].text)
+            wrote = {field: value for field, value, _, _ in update.entries}.get(arm.field, np.nan)
+            told = {"valid": True, "wrote": wrote, "action": update.action}
+        except InvalidAnswer:
+            pass
+        place = {name: getattr(arm, name) for name in ("world", "seed", "step", "answered", "hint", "ask")}
+        rows.append(place | told | {"as_told": told["wrote"] == arm.value})
+    return pd.DataFrame(rows)
+
+
+def beside_each_other(found: pd.DataFrame) -> pd.DataFrame:
+    """What the answer line, a hint and asking again change in one step, by McNemar's exact test.
+
+    Args:
+        found: as `read_one_step` gives it, or some worlds of it.
+
+    Returns:
+        A row a pair of requests: what is `changed`, and what both have (`beside`); `n` situations; those in
+        which only the one with it writes the told value (`only_with`), and only the other (`only_without`),
+        with `p`; the `actions` that differ, and of the same situations those that differ when the request is
+        asked `again`, with `p_actions`.
+    """
+    wide = found.pivot(
+        index=["world", "seed"], columns=["answered", "hint", "ask"], values=["as_told", "action"]
+    )
+    none, *hints = dict.fromkeys(found["hint"])
+    named = {none: "no hint"} | {hint: f"{hint} hint" for hint in hints}
+    lines = {True: "the answer line", False: "no answer line"}
+    pairs = [(lines[True], named[hint], (True, hint, 0), (False, hint, 0)) for hint in named]
+    pairs += [
+        (named[hint], lines[line], (line, hint, 0), (line, none, 0)) for line in lines for hint in hints
+    ]
+    pairs += [
+        (named[b], f"{named[a]}, with the answer", (True, b, 0), (True, a, 0)) for a, b in pairwise(hints)
+    ]
+    pairs += [("asking again", named[hint], (True, hint, 1), (True, hint, 0)) for hint in named]
+    rows = []
+    for changed, beside, one, other in pairs:
+        told, untold = (wide["as_told"][own].astype(bool) for own in (one, other))
+        moved = wide["action"][one] != wide["action"][other]
+        again = wide["action"][*one[:2], 1] != wide["action"][*one[:2], 0]
+        only_with, only_without = int((told & ~untold).sum()), int((untold & ~told).sum())
+        alone = int((moved & ~again).sum()), int((again & ~moved).sum())
+        row = {"changed": changed, "beside": beside, "n": len(wide), "with": int(told.sum())}
+        row |= {
+            "only_with": only_with,
+            "only_without": only_without,
+            "p": mcnemar_exact(only_with, only_without),
+        }
+        row |= {"actions": int(moved.sum()), "again": int(again.sum()), "p_actions": mcnemar_exact(*alone)}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def least_change(pairs: int, power: float = 0.8, level: float = LEVEL) -> float:
+    """The smallest share of pairs changed to one side, none to the other, that McNemar's test finds so often.
+
+    >>> [round(least_change(pairs), 3) for pairs in (120, 48, 16)]
+    [0.066, 0.16, 0.449]
+    """
+    from scipy.stats import binom
+
+    fewest = next(count for count in range(1, pairs + 1) if mcnemar_exact(count, 0) < 1 - level)
+    shares = np.linspace(0, 1, 10_001)
+    return float(shares[np.argmax(binom.sf(fewest - 1, pairs, shares) >= power)])
 
 
 def beside_simulated(run: running.ReplayedRun, profile: str, resamples: int) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""The plane of hazard and price: how many looks pay, with a slider for each and one for the horizon.
+"""What a look is worth by its step, and how many pay by hazard and price, under the reader's hand.
 
 Every number that the page shows was made by `analyses.looks` at the points of a grid; the page looks them up.
 """
@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_book.analyses.looks import best_step, budget, net_worth, regret, worth_mean
+from envprobe_book.analyses.looks import (
+    best_step,
+    budget,
+    lost_mean,
+    net_worth,
+    regret,
+    worth_end,
+    worth_mean,
+)
 from envprobe_book.pages.figures import GREY, INK, Drawing, canvas, styled
 from envprobe_book.pages.markup import script_json
 from envprobe_core.regimes import REGIMES
@@ -22,6 +30,41 @@ HORIZONS = (10, 20, 30, 40, 60)
 MARK = {"horizon": 30, "rate": 0.1, "price": 0.2}
 WRONG = (1 / 3, 3.0)  # a rate that is told is so many times the true one
 HIGHEST_RATE = 0.95
+
+
+SCORES = {  # what one look at a step is worth, at a hazard, in so many steps
+    "scored at the end": lambda t, horizon, rate: worth_end(t, horizon, 1 - rate),
+    "averaged over the steps": lambda t, horizon, rate: worth_mean(t, horizon, 1 - rate),
+    "averaged, a field lost for good": lost_mean,
+}
+BESIDE = (0.02, 0.1, 0.3)  # hazards whose curves stand beside the chosen one
+
+
+@dataclass(frozen=True)
+class Worths:
+    """What one look is worth by its step and the hazard, for one score at a time."""
+
+    horizon: int = MARK["horizon"]
+    rate: float = MARK["rate"]
+
+    def curve(self, score: str, rate: float) -> list[float]:
+        """The worth of a look at each step, [step], in fields that are right because of it."""
+        return [round(SCORES[score](t, self.horizon, rate), 4) for t in range(self.horizon)]
+
+    @property
+    def drawing(self) -> Drawing:
+        """The first score as a still figure, its hazards beside each other."""
+        return _draw_worths({rate: self.curve(next(iter(SCORES)), rate) for rate in BESIDE})
+
+    def as_data(self) -> dict[str, Any]:
+        """What the page shows: a curve a score and rate, and where the reader begins."""
+        curves = {score: [self.curve(score, rate) for rate in RATES] for score in SCORES}
+        beside = [RATES.index(rate) for rate in BESIDE]
+        at = min(range(len(RATES)), key=lambda place: abs(RATES[place] - self.rate))
+        return {"rates": RATES, "horizon": self.horizon, "curves": curves, "beside": beside, "at": at}
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return _on_a_page("live-worths", self.drawing, self.as_data())
 
 
 @dataclass(frozen=True)
@@ -55,11 +98,30 @@ class Looks:
         return axes | {"cells": own, "middle": middle, "paper": paper, "mark": MARK}
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        page = (
-            f'<div class="live-looks" data-engine><div class="live-static">{self.drawing.svg()}</div>'
-            f'<script type="application/json">{script_json(self.as_data())}</script></div>'
-        )
-        return {"text/html": page, "text/plain": self.drawing.alt}
+        return _on_a_page("live-looks", self.drawing, self.as_data())
+
+
+def _on_a_page(kind: str, drawing: Drawing, data: dict[str, Any]) -> dict[str, str]:
+    """A still figure, and what the page's script puts in its place."""
+    page = (
+        f'<div class="{kind}" data-engine><div class="live-static">{drawing.svg()}</div>'
+        f'<script type="application/json">{script_json(data)}</script></div>'
+    )
+    return {"text/html": page, "text/plain": drawing.alt}
+
+
+@styled
+def _draw_worths(curves: dict[float, list[float]]) -> Drawing:
+    figure, panels = canvas(3.0)
+    axes = panels[0, 0]
+    for (rate, curve), style in zip(curves.items(), ("-", "--", ":"), strict=True):
+        axes.plot(curve, style, color=INK, label=f"h = {rate}")
+    axes.set(xlabel="step of the look", ylabel="worth of one look [fields]", ylim=(0, 1))
+    axes.legend(frameon=False)
+    best = {rate: curve.index(max(curve)) for rate, curve in curves.items()}
+    told = ", ".join(f"at a hazard of {rate} step {step}" for rate, step in best.items())
+    alt = f"What one look is worth by its step, where the end is scored; the best one is {told}."
+    return Drawing(figure, "worth-by-step", alt)
 
 
 @styled
