@@ -16,10 +16,10 @@ from envprobe_core.statistics import clustered_rate, wilson
 
 FAMILY = 6  # tests that the paper adjusts for together
 ALLOWED = {  # of the paper's table of rates per probe allowed
-    "graphnav": ("graphnav",),
-    "objectstate": ("objectstate",),
-    "spatial": ("objectstate", "graphnav"),
     "procedural": ("tooldag",),
+    "objectstate": ("objectstate",),
+    "graphnav": ("graphnav",),
+    "spatial": ("objectstate", "graphnav"),
 }
 
 
