@@ -207,6 +207,8 @@
   const ANSWERS = 2000; // estimates that are kept: figures of a page share some, and a threshold leaves many as they are
   const answers = new Map();
 
+  const finite = (found) => Object.fromEntries(Object.entries(found).map(([part, value]) => [part, value ?? NaN])); // JSON has no NaN
+
   // An estimate with its conditions at a setting, the name of what it is with all seeds and resamples, and that, if
   // it is known.
   function placed(estimate, setting, seeds, resamples) {
@@ -215,7 +217,7 @@
     const conditions = arms.map((arm) => worlds.map((world) => conditionOf(arm, world, setting)));
     const keys = conditions.map((own) => own.map((condition) => keyOf(condition, seeds, kind)));
     const name = JSON.stringify([statistic, measure, scale, worlds, keys, resamples]);
-    return { ...estimate, conditions, kind, keys, name, known: statistic === "fixed" ? found : answers.get(name) };
+    return { ...estimate, conditions, kind, keys, name, known: statistic === "fixed" ? finite(found) : answers.get(name) };
   }
 
   function answer(name, found) {

@@ -52,7 +52,8 @@ class Estimate(What):
         """The estimate as a page is given it."""
         arms, worlds = [dict(arm) for arm in self.arms], list(self.worlds)
         said = {"statistic": self.statistic, "measure": self.measure, "arms": arms, "worlds": worlds}
-        return said | {"scale": self.scale} | ({"found": dict(self.found)} if self.found else {})
+        found = {name: own if math.isfinite(own) else None for name, own in (self.found or {}).items()}
+        return said | {"scale": self.scale} | ({"found": found} if found else {})  # JSON has no NaN
 
 
 def _worlds(given: str | Iterable[str]) -> tuple[str, ...]:
