@@ -11,7 +11,7 @@ READY   := .venv/.installed
 MADE    := .venv/.compiled
 UV      := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python
 ENGINE  := $(shell grep -rlE '^@(helper|inline|kernel)$$' envprobe_core book/envprobe_book --include=*.py) \
-	$(wildcard envprobe_core/engine/*.py envprobe_core/worlds/*.py)
+	$(wildcard envprobe_core/compiled/*.py envprobe_core/engine/*.py envprobe_core/worlds/*.py)
 
 TSC     := npm exec --yes --package=typescript@5.9.3 -- tsc
 

@@ -13,8 +13,8 @@ every world, for every policy of the paper and under every named protocol.
 
 import numpy as np
 
+from envprobe_core.compiled.records import NONE
 from envprobe_core.engine.batch import Trajectory
-from envprobe_core.engine.records import NONE
 from envprobe_core.environment import Agent, Environment, ProbePolicy, SimulatedAgent, make_environment
 from envprobe_core.policies.custom import View
 from envprobe_core.worlds.base import Floats

@@ -7,8 +7,8 @@ says `released.overlap`, which scores episodes too; no formula stands here a sec
 import numpy as np
 
 from envprobe_core import released, worlds
-from envprobe_core.engine.numba_support import for_pages, helper, inline, kernel
-from envprobe_core.engine.records import CODE, UNKNOWN, fill
+from envprobe_core.compiled.numba_support import for_pages, helper, inline, kernel
+from envprobe_core.compiled.records import CODE, UNKNOWN, fill
 
 JOINT = -1  # of a field that is read together with others
 MOST_TABLES = 1024  # so many are all tried; of more, those that climb from two starts

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from envprobe_core.agents.simulated import UNKNOWN_STALENESS
+from envprobe_core.compiled.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
 from envprobe_core.conditions import Condition, check_seed, is_whole, make_condition
 from envprobe_core.engine.batch import EpisodeBatch, Trajectory, schedules_of
 from envprobe_core.engine.kernel import RECORD, SENSE
-from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
 from envprobe_core.errors import LONGEST, InputError
 from envprobe_core.policies.custom import View, view_of
 from envprobe_core.protocols import parse_protocol

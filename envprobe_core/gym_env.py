@@ -34,6 +34,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorObservationWrapper
 from gymnasium.vector.utils import batch_space
 
 from envprobe_core import ledger
+from envprobe_core.compiled.records import CERTAIN, FIELDS, NONE, STALENESS_LIMIT, UNKNOWN, WAIT, new
 from envprobe_core.conditions import Condition, check_seed, make_condition
 from envprobe_core.engine.batch import (
     Columns,
@@ -44,7 +45,6 @@ from envprobe_core.engine.batch import (
     step_batch,
 )
 from envprobe_core.engine.kernel import ADVANCE, BEGIN, PROPOSE, RECORD, SENSE
-from envprobe_core.engine.records import CERTAIN, FIELDS, NONE, STALENESS_LIMIT, UNKNOWN, WAIT, new
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.worlds import OF_THE_PAPER

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core.compiled.records import UNKNOWN, WAIT
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import Reports, Trajectory
-from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import Protocol
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values

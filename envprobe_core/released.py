@@ -8,9 +8,9 @@ overlap of slots that is its accuracy (`accuracy`).
 
 import numpy as np
 
-from envprobe_core.engine.noise import choice
-from envprobe_core.engine.numba_support import inline
-from envprobe_core.engine.records import (
+from envprobe_core.compiled.noise import choice
+from envprobe_core.compiled.numba_support import inline
+from envprobe_core.compiled.records import (
     BY_NAME,
     NONE,
     TEXT,

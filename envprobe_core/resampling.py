@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from envprobe_core.engine import noise
-from envprobe_core.engine.noise import GOLDEN, choice, mix, u64
-from envprobe_core.engine.numba_support import for_pages, inline, kernel
+from envprobe_core.compiled import noise
+from envprobe_core.compiled.noise import GOLDEN, choice, mix, u64
+from envprobe_core.compiled.numba_support import for_pages, inline, kernel
 
 RESAMPLING = noise.STREAMS  # the first stream that the engine does not use
 FIXED_POINT_BITS = 52

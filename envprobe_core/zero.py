@@ -17,11 +17,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from envprobe_core.compiled.numba_support import announced
+from envprobe_core.compiled.records import FIELDS, UNKNOWN
 from envprobe_core.conditions import Condition, Seeds, parse_seeds
 from envprobe_core.constant import VALUES, constant
 from envprobe_core.engine.batch import Trajectory, kernel_params, simulate_logged
-from envprobe_core.engine.numba_support import announced
-from envprobe_core.engine.records import FIELDS, UNKNOWN
 from envprobe_core.policies import POLICIES
 from envprobe_core.worlds import MODULES
 from envprobe_core.worlds.base import Floats, Mask, Values

@@ -9,9 +9,9 @@ Mutation: the switch goes off by itself.
 
 import numpy as np
 
-from envprobe_core.engine.noise import draw, happens
-from envprobe_core.engine.numba_support import inline
-from envprobe_core.engine.records import WAIT, Int, add, dtype_of, fill, see
+from envprobe_core.compiled.noise import draw, happens
+from envprobe_core.compiled.numba_support import inline
+from envprobe_core.compiled.records import WAIT, Int, add, dtype_of, fill, see
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds.base import SPATIAL, World

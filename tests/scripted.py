@@ -18,10 +18,10 @@ import numpy as np
 from envprobe_core.agents import mind_of_graphs, mind_of_tools
 from envprobe_core.agents.profiles import TYPICAL
 from envprobe_core.agents.simulated import RISK_LOW, RISK_MEDIUM, UNKNOWN_STALENESS
+from envprobe_core.compiled.records import NO_ACTION, NONE, UNKNOWN, WAIT, new
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import EpisodeBatch, episode_dtype, step_batch
 from envprobe_core.engine.kernel import PROPOSE
-from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT, new
 from envprobe_core.errors import InputError
 from envprobe_core.llm import prompts
 from envprobe_core.llm.agent import simulated_setting, simulated_updates

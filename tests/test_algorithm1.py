@@ -9,9 +9,9 @@ import pytest
 from envprobe_core import algorithm1, environment, own_agent
 from envprobe_core.algorithm1 import EnvProbeSimple, play_episode
 from envprobe_core.comparing import compare
+from envprobe_core.compiled.records import WAIT
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import simulate, simulate_logged
-from envprobe_core.engine.records import WAIT
 from envprobe_core.environment import Belief, Environment, NamedPolicy, SimulatedAgent, make_environment
 from envprobe_core.errors import InputError
 from envprobe_core.experiment import run

@@ -232,7 +232,7 @@ def test_the_books_own_command_builds_a_fresh_checkout(tmp_path, write_notebook,
     for name in ("envprobe_core", "book", "data"):
         shutil.rmtree(checkout / name, ignore_errors=True)
         shutil.copytree(ROOT / name, checkout / name, ignore=left_out)
-    for code in (ROOT / "envprobe_core" / "engine" / "__pycache__").glob("envprobe-engine-*"):
+    for code in (ROOT / "envprobe_core" / "compiled" / "__pycache__").glob("envprobe-engine-*"):
         shutil.copytree(code, checkout / code.relative_to(ROOT))
     for name in ("_config.yml", "requirements.txt", ".gitignore"):
         shutil.copy(ROOT / name, checkout / name)

@@ -154,7 +154,7 @@ def test_the_engine_hash_covers_what_results_depend_on():
         "conditions runs/tables runs/manifest statistics protocols regimes agents/__init__ agents/profiles"
     )
     assert {f"{name}.py" for name in needed.split()} <= names
-    for folder in ("agents", "engine", "worlds", "policies"):
+    for folder in ("agents", "compiled", "engine", "worlds", "policies"):
         assert {f"{folder}/{path.name}" for path in (PACKAGE / folder).glob("*.py")} <= names
     asking = {path.relative_to(PACKAGE).as_posix() for path in package_files()} - names
     assert asking
@@ -338,7 +338,7 @@ def copy_core(folder):
 def test_an_end_while_the_engine_is_compiled(tmp_path, verb, order, how):
     copy_core(tmp_path)
     more = {"run": [*SMALL, "--out", str(tmp_path / "run")], "compile": []}[verb]
-    folder = tmp_path / "envprobe_core" / "engine" / "__pycache__"
+    folder = tmp_path / "envprobe_core" / "compiled" / "__pycache__"
     with subprocess.Popen(
         [*COMMAND, verb, *more], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)},
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,

@@ -22,8 +22,9 @@ from numba.core.dispatcher import Dispatcher
 
 from envprobe_book.compilation import compile_world
 from envprobe_book.reproduce.sections import PARTS
+from envprobe_core.compiled import compiled_files, numba_support
 from envprobe_core.conditions import make_condition
-from envprobe_core.engine import compiled_files, kernel, numba_support, wasm
+from envprobe_core.engine import kernel, wasm
 from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.errors import DAMAGED
 from envprobe_core.sources import PACKAGE, ROOT, package_files
@@ -33,20 +34,21 @@ LINE = "envprobe: compiling the engine for Tiny, once; about 15 seconds\n"
 DAY = 24 * 3600
 TINY = {
     "__init__.py": "",
+    "compiled/__init__.py": "",
     "engine/__init__.py": "",
     **{
         name: (PACKAGE / name).read_text()
-        for name in ("errors.py", "engine/numba_support.py", "engine/compiled_files.py")
+        for name in ("errors.py", "compiled/numba_support.py", "compiled/compiled_files.py")
     },
     "engine/factor.py": """
-from envprobe_core.engine.numba_support import inline
+from envprobe_core.compiled.numba_support import inline
 
 @inline
 def times(number):
     return 2 * number
 """,
     "engine/tiny.py": """
-from envprobe_core.engine.numba_support import kernel
+from envprobe_core.compiled.numba_support import kernel
 from envprobe_core.engine.factor import times
 
 @kernel
@@ -68,7 +70,8 @@ def refuse(*given, dir, **named):
     return make(*given, dir=dir, **named)
 
 tempfile.TemporaryFile = refuse
-from envprobe_core.engine import compiled_files, numba_support, tiny
+from envprobe_core.compiled import compiled_files, numba_support
+from envprobe_core.engine import tiny
 
 with numba_support.announced("Tiny"):
     total = tiny.total(np.ones(3, sys.argv[1]))
@@ -111,7 +114,7 @@ def run(package, kind="i8", *locked, told=None):
 
 def loaded(package):
     """Return a package's module that compiles, in this process."""
-    spec = importlib.util.spec_from_file_location("copied", package / "engine" / "compiled_files.py")
+    spec = importlib.util.spec_from_file_location("copied", package / "compiled" / "compiled_files.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -121,7 +124,7 @@ def test_a_second_process_compiles_nothing(tiny):
     first, second = run(tiny), run(tiny)
     assert first == ("6", "compiled", first.folder, LINE)
     assert second == ("6", "loaded", first.folder, "")
-    assert Path(first.folder).parent == tiny / "engine" / "__pycache__"
+    assert Path(first.folder).parent == tiny / "compiled" / "__pycache__"
     os.utime(first.folder, (time.time() - 9 * DAY,) * 2)
     assert run(tiny).how == "loaded"
     assert time.time() - Path(first.folder).stat().st_mtime < DAY, "use keeps an edition"
@@ -198,7 +201,7 @@ def test_the_folder_that_numba_is_told_of_comes_first(tiny):
 
 
 def test_editions_that_nobody_used_for_a_day_are_swept(tiny):
-    module, home = loaded(tiny), tiny / "engine" / "__pycache__"
+    module, home = loaded(tiny), tiny / "compiled" / "__pycache__"
     for name, age in {"old": 1.1 * DAY, "older": 9 * DAY, "young": 0.9 * DAY}.items():
         code = home / f"{module.OURS}{name}" / "inside" / "code.nbc"
         code.parent.mkdir(parents=True)

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from envprobe_core.compiled import records
+from envprobe_core.compiled.noise import IMPULSE, INSTANCE, MUTATION, PROBE, STALENESS, VISIBLE, WRITE
+from envprobe_core.compiled.records import NONE, WAIT
 from envprobe_core.conditions import make_condition
-from envprobe_core.engine import records
 from envprobe_core.engine.batch import (
     ARRAYS,
     EpisodeBatch,
@@ -21,8 +23,6 @@ from envprobe_core.engine.batch import (
     walk,
 )
 from envprobe_core.engine.kernel import ADVANCE
-from envprobe_core.engine.noise import IMPULSE, INSTANCE, MUTATION, PROBE, STALENESS, VISIBLE, WRITE
-from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.experiment import run_conditions
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED

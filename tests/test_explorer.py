@@ -13,8 +13,8 @@ from envprobe_book.live_figures import estimates
 from envprobe_book.live_figures.explorer import COMPARED, explorer, link
 from envprobe_book.live_figures.scripts import SCRIPT, STYLES, front_end
 from envprobe_book.page_engine import from_plain
+from envprobe_core.compiled.noise import level32
 from envprobe_core.engine import batch
-from envprobe_core.engine.noise import level32
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
 from envprobe_core.sources import ROOT

@@ -9,9 +9,9 @@ from envprobe_book.facts import FACTS, FOUND, NOTICING, PATTERN
 from envprobe_book.facts.replay import match, witness
 from envprobe_core import play, run
 from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.compiled.noise import MUTATION
+from envprobe_core.compiled.records import UNKNOWN
 from envprobe_core.conditions import Condition, make_condition
-from envprobe_core.engine.noise import MUTATION
-from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.policies import POLICIES, TERMS
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.regimes import REGIMES

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from envprobe_core.algorithm1 import EnvProbeSimple, play_episode
+from envprobe_core.compiled.records import CERTAIN, NONE, UNKNOWN, WAIT
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import EpisodeBatch, simulate, simulate_logged
-from envprobe_core.engine.records import CERTAIN, NONE, UNKNOWN, WAIT
 from envprobe_core.environment import Environment, NamedPolicy, SimulatedAgent, make_environment
 from envprobe_core.protocols import DEPARTURES, FAULTS, PROTOCOLS, SWITCHES, parse_protocol, switch_values
 from envprobe_core.worlds import WORLDS

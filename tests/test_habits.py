@@ -21,8 +21,9 @@ from envprobe_core.agents.profiles import (
     read_profile,
 )
 from envprobe_core.agents.simulated import one_in_proportion
+from envprobe_core.compiled import noise
+from envprobe_core.compiled.numba_support import kernel
 from envprobe_core.conditions import Condition, make_condition
-from envprobe_core.engine import noise
 from envprobe_core.engine.batch import (
     EpisodeBatch,
     kernel_params,
@@ -31,7 +32,6 @@ from envprobe_core.engine.batch import (
     simulate_logged,
     terms_of,
 )
-from envprobe_core.engine.numba_support import kernel
 from envprobe_core.errors import InputError
 from envprobe_core.policies import OF_THE_PAPER, POLICIES
 from envprobe_core.protocols import PROTOCOLS

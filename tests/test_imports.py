@@ -41,17 +41,16 @@ def arrows(place: str, *targets: str) -> list[str]:
 
 
 CORE = "envprobe_core"
-ENGINE, EPISODE = f"{CORE}.engine", [f"{CORE}.engine.kernel", f"{CORE}.engine.batch"]
+ENGINE = f"{CORE}.engine"
+PARTS = [f"{CORE}.{name}" for name in ("worlds", "agents", "policies", "released")]
 KNOWS_NOTHING_OF = {
     CORE: ["envprobe_book"],
-    f"{CORE}.worlds": [f"{CORE}.policies", f"{CORE}.agents", *EPISODE],
-    f"{CORE}.agents": [f"{CORE}.policies", *EPISODE],
-    f"{CORE}.policies": [*EPISODE, f"{CORE}.runs"],
+    f"{CORE}.compiled": [*PARTS, ENGINE, f"{CORE}.protocols"],
+    f"{CORE}.worlds": [f"{CORE}.policies", f"{CORE}.agents", f"{CORE}.released", ENGINE],
+    f"{CORE}.agents": [f"{CORE}.policies", ENGINE],
+    f"{CORE}.policies": [ENGINE, f"{CORE}.runs"],
     ENGINE: [f"{CORE}.runs", f"{CORE}.experiment", f"{CORE}.comparing"],
-    f"{CORE}.statistics": [
-        *EPISODE,
-        *(f"{CORE}.{name}" for name in ("worlds", "agents", "policies", "runs")),
-    ],
+    f"{CORE}.statistics": [*PARTS, ENGINE, f"{CORE}.runs"],
 }
 
 

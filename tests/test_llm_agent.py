@@ -15,10 +15,10 @@ from hypothesis import given, settings
 
 from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
+from envprobe_core.compiled.records import UNKNOWN, WAIT
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import simulate_logged, step_batch
 from envprobe_core.engine.kernel import PROPOSE
-from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.llm import prompts
 from envprobe_core.llm.agent import (
     LanguageModelAgent,

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
+from envprobe_core.compiled.records import NONE, TABLE, UNKNOWN, WAIT, new
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import EpisodeBatch
-from envprobe_core.engine.records import NONE, TABLE, UNKNOWN, WAIT, new
 from envprobe_core.llm import answers as reading
 from envprobe_core.llm.agent import LanguageModelAgent
 from envprobe_core.llm.answers import InvalidAnswer, Update, parse_update, write_update

@@ -22,9 +22,9 @@ from envprobe_book.analyses.looks import (
     worth_mean,
     worth_use,
 )
+from envprobe_core.compiled.records import NONE, WAIT
 from envprobe_core.conditions import make_condition, parse_seeds
 from envprobe_core.engine.batch import EpisodeBatch, simulate_logged
-from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.worlds import WORLDS
 

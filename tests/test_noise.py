@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from envprobe_core.engine import noise
-from envprobe_core.engine.noise import MUTATION, STREAMS, WRITE, level16, level32
-from envprobe_core.engine.numba_support import kernel
-from envprobe_core.engine.records import FIELDS
+from envprobe_core.compiled import noise
+from envprobe_core.compiled.noise import MUTATION, STREAMS, WRITE, level16, level32
+from envprobe_core.compiled.numba_support import kernel
+from envprobe_core.compiled.records import FIELDS
 
 GOLDEN, WRAP, SLOTS = 0x9E3779B97F4A7C15, (1 << 64) - 1, int(noise.SLOTS)
 

@@ -14,9 +14,9 @@ from envprobe_book.analyses.notes import (
     simulate_bayes,
 )
 from envprobe_core.agents.profiles import TYPICAL
+from envprobe_core.compiled.records import NONE, UNKNOWN, WAIT
 from envprobe_core.conditions import Condition, make_condition
 from envprobe_core.engine.batch import EpisodeBatch, simulate
-from envprobe_core.engine.records import NONE, UNKNOWN, WAIT
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, parse_protocol, turned

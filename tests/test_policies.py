@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from envprobe_core import policies
+from envprobe_core.compiled.numba_support import kernel
+from envprobe_core.compiled.records import NONE, new
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import episode_dtype, kernel_params
 from envprobe_core.engine.kernel import STALENESS_TERM, UNCERTAINTY_TERM
-from envprobe_core.engine.numba_support import kernel
-from envprobe_core.engine.records import NONE, new
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, custom_policy, find_policy, gates
 from envprobe_core.policies.custom import rule_of

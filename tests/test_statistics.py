@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 
 from envprobe_core import resampling
 from envprobe_core import statistics as stats
-from envprobe_core.engine import noise
+from envprobe_core.compiled import noise
 from envprobe_core.errors import InputError
 
 FINITE = st.floats(-1e6, 1e6, allow_nan=False, allow_subnormal=False)

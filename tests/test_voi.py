@@ -8,12 +8,12 @@ import pytest
 
 from envprobe_book import run
 from envprobe_book.analyses import voi as held_out
+from envprobe_core.compiled.noise import level32
+from envprobe_core.compiled.numba_support import kernel
+from envprobe_core.compiled.records import NONE, UNKNOWN
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import EpisodeBatch, kernel_params, simulate_logged, step_batch, walk
 from envprobe_core.engine.kernel import BEGIN
-from envprobe_core.engine.noise import level32
-from envprobe_core.engine.numba_support import kernel
-from envprobe_core.engine.records import NONE, UNKNOWN
 from envprobe_core.errors import InputError
 from envprobe_core.experiment import run_conditions
 from envprobe_core.policies import POLICIES, value_policy, voi

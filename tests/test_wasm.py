@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from envprobe_core.engine import compiled_files, kernel, numba_support, wasm
+from envprobe_core.compiled import compiled_files, numba_support
+from envprobe_core.engine import kernel, wasm
 from envprobe_core.sources import PACKAGE
 from envprobe_core.worlds import WORLDS
 
@@ -95,7 +96,8 @@ def test_without_numba_kept_modules_are_read_and_none_are_made():
     code, out, error = run(script, NUMBA_DISABLE_JIT="1")
     assert (code, out) == (0, "False\n"), error
     script = (
-        "from envprobe_core.engine import compiled_files, wasm; compiled_files.cache_folder = lambda: None;"
+        "from envprobe_core.compiled import compiled_files; from envprobe_core.engine import wasm;"
+        "compiled_files.cache_folder = lambda: None;"
         + script
     )
     code, out, error = run(script, NUMBA_DISABLE_JIT="1")

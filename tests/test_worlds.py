@@ -8,9 +8,9 @@ from scipy import stats
 
 from envprobe_book.plans import chain_length, instances, plan_length, states_of, try_actions
 from envprobe_core import worlds
-from envprobe_core.engine.noise import MUTATION, STREAMS, stream_keys
-from envprobe_core.engine.numba_support import kernel
-from envprobe_core.engine.records import FIELDS, UNKNOWN
+from envprobe_core.compiled.noise import MUTATION, STREAMS, stream_keys
+from envprobe_core.compiled.numba_support import kernel
+from envprobe_core.compiled.records import FIELDS, UNKNOWN
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import HIGH, REGIMES
 from envprobe_core.worlds import MODULES, WORLDS, World, make_world

@@ -22,7 +22,7 @@ from envprobe_book.live_figures import scripts as live_figures
 from envprobe_book.page_engine import HERE, SCRIPT, write_page_engine
 from envprobe_book.pages.markup import LIVE, fixed_mark
 from envprobe_book.reproduce.sections import file_digest
-from envprobe_core.engine.compiled_files import EDITION
+from envprobe_core.compiled.compiled_files import EDITION
 
 BEFORE_THE_CHECK = 400  # of links: the marks are no addresses
 FIRST = 690  # before the scripts that use it

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core import worlds
+from envprobe_core.compiled.noise import MUTATION, draw, happens, stream_keys
+from envprobe_core.compiled.numba_support import inline, kernel
+from envprobe_core.compiled.records import NO_ACTION, NONE, fill, has_bit, new, with_bit
 from envprobe_core.engine.instances import _keys, instances
-from envprobe_core.engine.noise import MUTATION, draw, happens, stream_keys
-from envprobe_core.engine.numba_support import inline, kernel
-from envprobe_core.engine.records import NO_ACTION, NONE, fill, has_bit, new, with_bit
 from envprobe_core.worlds import MODULES, of_each
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values, World
 

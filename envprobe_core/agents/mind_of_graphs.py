@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from envprobe_core.engine.noise import choice
-from envprobe_core.engine.numba_support import inline
-from envprobe_core.engine.records import (
+from envprobe_core.compiled.noise import choice
+from envprobe_core.compiled.numba_support import inline
+from envprobe_core.compiled.records import (
     NO_ACTION,
     NONE,
     TEXT,

@@ -1,8 +1,8 @@
 """What the simulated agent makes of rooms: when it saw each, what it concludes, and its plan."""
 
-from envprobe_core.engine.noise import choice
-from envprobe_core.engine.numba_support import inline
-from envprobe_core.engine.records import (
+from envprobe_core.compiled.noise import choice
+from envprobe_core.compiled.numba_support import inline
+from envprobe_core.compiled.records import (
     NO_ACTION,
     NONE,
     TEXT,

@@ -8,7 +8,7 @@ import numpy as np
 
 from envprobe_core import worlds
 from envprobe_core.agents import minds
-from envprobe_core.engine.noise import (
+from envprobe_core.compiled.noise import (
     IMPULSE,
     STALENESS,
     WRITE,
@@ -19,8 +19,8 @@ from envprobe_core.engine.noise import (
     quarter,
     quarter_choice,
 )
-from envprobe_core.engine.numba_support import inline
-from envprobe_core.engine.records import CERTAIN, CODE, FIELDS, NO_ACTION, NONE, UNKNOWN, WAIT, add
+from envprobe_core.compiled.numba_support import inline
+from envprobe_core.compiled.records import CERTAIN, CODE, FIELDS, NO_ACTION, NONE, UNKNOWN, WAIT, add
 
 UNKNOWN_STALENESS = 10
 HEDGED_BELOW, LONGEST_MISREPORT, SINGLE_REPORT_CONFIDENCE = 70, 10, 90

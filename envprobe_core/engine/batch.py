@@ -14,11 +14,12 @@ import numpy.typing as npt
 from envprobe_core import ledger
 from envprobe_core.agents.minds import mind_of
 from envprobe_core.agents.profiles import WRITES, AgentProfile
+from envprobe_core.compiled import records
+from envprobe_core.compiled.noise import level16, level32
+from envprobe_core.compiled.numba_support import announced
+from envprobe_core.compiled.records import CODE, NONE, WAIT, new
 from envprobe_core.conditions import Condition
-from envprobe_core.engine import kernel, records
-from envprobe_core.engine.noise import level16, level32
-from envprobe_core.engine.numba_support import announced
-from envprobe_core.engine.records import CODE, NONE, WAIT, new
+from envprobe_core.engine import kernel
 from envprobe_core.policies import POLICIES, TERMS, Policy, memories
 from envprobe_core.policies.base import Rule
 from envprobe_core.policies.custom import NOBODY, Called, rule_of

@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 from envprobe_core import released, worlds
 from envprobe_core.agents import simulated as agent
+from envprobe_core.compiled.noise import INSTANCE, STREAMS, stream_keys
+from envprobe_core.compiled.numba_support import kernel
+from envprobe_core.compiled.records import NONE, Word, dtype_of, new
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import Trajectory, kernel_params
-from envprobe_core.engine.noise import INSTANCE, STREAMS, stream_keys
-from envprobe_core.engine.numba_support import kernel
-from envprobe_core.engine.records import NONE, Word, dtype_of, new
 from envprobe_core.policies.rules import RANDOM
 from envprobe_core.worlds import MODULES
 from envprobe_core.worlds.base import Ints, Mask, World

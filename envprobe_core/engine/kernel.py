@@ -9,8 +9,7 @@ import numpy as np
 from envprobe_core import released, worlds
 from envprobe_core.agents import minds
 from envprobe_core.agents import simulated as agent
-from envprobe_core.engine import scoring
-from envprobe_core.engine.noise import (
+from envprobe_core.compiled.noise import (
     IMPULSE,
     INSTANCE,
     MUTATION,
@@ -22,8 +21,8 @@ from envprobe_core.engine.noise import (
     percent,
     stream_keys,
 )
-from envprobe_core.engine.numba_support import for_pages, helper, inline, kernel
-from envprobe_core.engine.records import (
+from envprobe_core.compiled.numba_support import for_pages, helper, inline, kernel
+from envprobe_core.compiled.records import (
     CERTAIN,
     CODE,
     NO_ACTION,
@@ -35,6 +34,7 @@ from envprobe_core.engine.records import (
     fill,
     first_highest,
 )
+from envprobe_core.engine import scoring
 from envprobe_core.policies import gates
 from envprobe_core.policies.rules import RANDOM
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from envprobe_core import released
-from envprobe_core.engine.noise import numbered, u64
-from envprobe_core.engine.numba_support import helper, inline
-from envprobe_core.engine.records import CODE, NONE, TEXT, UNKNOWN
+from envprobe_core.compiled.noise import numbered, u64
+from envprobe_core.compiled.numba_support import helper, inline
+from envprobe_core.compiled.records import CODE, NONE, TEXT, UNKNOWN
 
 COLLAPSE = 0.6  # tau_c and tau_d: the first A_t below this
 DIGEST_KEY = u64(0x456E7650726F6265)

@@ -19,8 +19,9 @@ import llvmlite.binding as llvm
 import numpy as np
 from numba import njit, typeof
 
+from envprobe_core.compiled import compiled_files, numba_support, records
 from envprobe_core.conditions import make_condition
-from envprobe_core.engine import batch, compiled_files, kernel, numba_support, records
+from envprobe_core.engine import batch, kernel
 from envprobe_core.policies.custom import NOBODY
 from envprobe_core.worlds import WORLDS
 

@@ -33,10 +33,10 @@ import numpy as np
 from envprobe_core.agents.model import ModelAgent
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.agents.simulated import UNKNOWN_STALENESS
+from envprobe_core.compiled.records import NONE, UNKNOWN
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import Columns, EpisodeBatch, Trajectory, kernel_params, step_batch
 from envprobe_core.engine.kernel import PROPOSE
-from envprobe_core.engine.records import NONE, UNKNOWN
 from envprobe_core.llm import answers
 from envprobe_core.llm.answers import NO_UPDATE, Update, Verdict, write_update
 from envprobe_core.llm.calls import (

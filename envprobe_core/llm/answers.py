@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
+from envprobe_core.compiled.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
 from envprobe_core.llm.calls import written
 from envprobe_core.worlds.base import Floats, Ints, World
 

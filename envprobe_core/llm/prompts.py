@@ -27,7 +27,7 @@ import numpy as np
 
 from envprobe_core.agents.mind_of_tools import FAILURE_MEMORY
 from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
-from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
+from envprobe_core.compiled.records import NO_ACTION, NONE, UNKNOWN, WAIT
 from envprobe_core.errors import InputError
 from envprobe_core.llm import answers
 from envprobe_core.llm.answers import UNKNOWN_SIGN, WAITING

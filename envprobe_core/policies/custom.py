@@ -13,7 +13,7 @@ import numpy as np
 from numba import from_dtype, types
 from numba.core.types import WrapperAddressProtocol
 
-from envprobe_core.engine.records import SIGHT
+from envprobe_core.compiled.records import SIGHT
 from envprobe_core.errors import InputError
 
 Score = Callable[[Any], Any]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core.engine.numba_support import inline
-from envprobe_core.engine.records import NONE
+from envprobe_core.compiled.numba_support import inline
+from envprobe_core.compiled.records import NONE
 from envprobe_core.policies import MODULES
 
 

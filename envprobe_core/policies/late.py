@@ -1,7 +1,7 @@
 """Policies that keep all probes for the last steps: what a sceptic would set beside VoI (ours)."""
 
-from envprobe_core.engine.numba_support import inline
-from envprobe_core.engine.records import first_highest
+from envprobe_core.compiled.numba_support import inline
+from envprobe_core.compiled.records import first_highest
 from envprobe_core.policies.base import Policy, Rule
 from envprobe_core.policies.voi import NOTED
 

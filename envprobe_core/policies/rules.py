@@ -4,9 +4,9 @@ A rule looks at its sight alone; only the two oracles are shown gold.
 """
 
 from envprobe_core import released
-from envprobe_core.engine.noise import choice, happens, u64
-from envprobe_core.engine.numba_support import helper, inline
-from envprobe_core.engine.records import CODE, NONE, first_highest
+from envprobe_core.compiled.noise import choice, happens, u64
+from envprobe_core.compiled.numba_support import helper, inline
+from envprobe_core.compiled.records import CODE, NONE, first_highest
 from envprobe_core.policies.base import Policy, Rule, additive
 
 SELF_UNCERTAINTY_ALPHA, RELEASED_UNCERTAINTY = 70, 50  # percent

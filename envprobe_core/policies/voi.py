@@ -13,8 +13,8 @@ changed; the agent waits because it believes the task done, and no evidence says
 
 import numpy as np
 
-from envprobe_core.engine.numba_support import helper, inline
-from envprobe_core.engine.records import (
+from envprobe_core.compiled.numba_support import helper, inline
+from envprobe_core.compiled.records import (
     FIELDS,
     LONGEST_HORIZON,
     NONE,

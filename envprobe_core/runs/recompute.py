@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from envprobe_core.compiled.records import NONE, WAIT
 from envprobe_core.conditions import Condition, Seeds
 from envprobe_core.engine.batch import Trajectory, simulate, simulate_logged
 from envprobe_core.engine.instances import informative
-from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.errors import InputError, counted
 from envprobe_core.parallel import cores, map_unordered, processes
 from envprobe_core.policies.voi import VOI

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from envprobe_core.compiled.records import NONE
 from envprobe_core.conditions import Condition, Seeds
 from envprobe_core.engine.batch import BY_FIELD, Columns, Trajectory, kernel_params, room_for_logs, scored
-from envprobe_core.engine.records import NONE
 from envprobe_core.errors import InputError
 from envprobe_core.files import atomic_write, check_plain, file_sha256
 from envprobe_core.measures import is_played

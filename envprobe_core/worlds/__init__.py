@@ -1,7 +1,7 @@
 """The three worlds of Sections 3 and 6.1: a module each, with the same functions; a call goes to its world's.
 
 A module defines NAME, TITLE and CODE, the records TASK and STATE, `describe`, and the functions below of its
-rules (`base.World.record`) and of an episode's parts (`engine.records`). Arrays [field] are filled in.
+rules (`base.World.record`) and of an episode's parts (`compiled.records`). Arrays [field] are filled in.
 
 A world of one's own is one more such module: a file in this folder, or any module that `register` is given.
 It holds the agent's mind too (`agents.minds`), and may hold the public code's estimators (end of `released`);
@@ -20,7 +20,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from envprobe_core.engine.numba_support import ByWorld, inline
+from envprobe_core.compiled.numba_support import ByWorld, inline
 from envprobe_core.errors import InputError
 from envprobe_core.naming import find_name
 from envprobe_core.protocols import PAPER, Protocol

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.engine.noise import level32, numbered
-from envprobe_core.engine.numba_support import inline
-from envprobe_core.engine.records import FIELDS, NONE, Flag, Int, fill, has_bit, record_from, with_bit
+from envprobe_core.compiled.noise import level32, numbered
+from envprobe_core.compiled.numba_support import inline
+from envprobe_core.compiled.records import FIELDS, NONE, Flag, Int, fill, has_bit, record_from, with_bit
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import Protocol, numbered_switch
 from envprobe_core.regimes import Regime

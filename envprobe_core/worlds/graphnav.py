@@ -21,9 +21,9 @@ Mutation: a key that nobody holds lands on a uniformly drawn node; an edge that 
 
 import numpy as np
 
-from envprobe_core.engine.noise import ONE, choice, draw, happens, numbered, u64
-from envprobe_core.engine.numba_support import helper, inline
-from envprobe_core.engine.records import (
+from envprobe_core.compiled.noise import ONE, choice, draw, happens, numbered, u64
+from envprobe_core.compiled.numba_support import helper, inline
+from envprobe_core.compiled.records import (
     NONE,
     TEXT,
     UNKNOWN,

@@ -24,9 +24,19 @@ As released keys alone drift.
 
 import numpy as np
 
-from envprobe_core.engine.noise import choice, draw, happens, numbered
-from envprobe_core.engine.numba_support import inline
-from envprobe_core.engine.records import NONE, TEXT, Int, dtype_of, fill, has_bit, overlook, see, without_bit
+from envprobe_core.compiled.noise import choice, draw, happens, numbered
+from envprobe_core.compiled.numba_support import inline
+from envprobe_core.compiled.records import (
+    NONE,
+    TEXT,
+    Int,
+    dtype_of,
+    fill,
+    has_bit,
+    overlook,
+    see,
+    without_bit,
+)
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds.base import PROCEDURAL, SPATIAL, World, draw_locks

@@ -20,9 +20,9 @@ Mutation: a loaded tool, the target aside, becomes unloaded.
 
 import numpy as np
 
-from envprobe_core.engine.noise import draw, happens
-from envprobe_core.engine.numba_support import inline
-from envprobe_core.engine.records import (
+from envprobe_core.compiled.noise import draw, happens
+from envprobe_core.compiled.numba_support import inline
+from envprobe_core.compiled.records import (
     TEXT,
     Int,
     contains_all,

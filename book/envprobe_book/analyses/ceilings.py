@@ -17,11 +17,11 @@ import numpy as np
 from envprobe_book.plans import instances
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.agents.simulated import SLIP, quits
+from envprobe_core.compiled.noise import IMPULSE, choice, draw, happens
+from envprobe_core.compiled.numba_support import kernel
+from envprobe_core.compiled.records import NONE, WAIT
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import EpisodeBatch
-from envprobe_core.engine.noise import IMPULSE, choice, draw, happens
-from envprobe_core.engine.numba_support import kernel
-from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.protocols import Protocol
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import Floats, Ints, Mask, World

@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from envprobe_core.compiled.records import UNKNOWN
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import Trajectory
-from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.worlds.base import Floats, Ints
 
 Worth = Callable[..., float]

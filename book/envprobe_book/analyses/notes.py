@@ -17,6 +17,7 @@ import pandas as pd
 from envprobe_core import experiment
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.agents.simulated import UNKNOWN_STALENESS
+from envprobe_core.compiled.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN
 from envprobe_core.conditions import (
     Condition,
     Names,
@@ -28,7 +29,6 @@ from envprobe_core.conditions import (
     read_seeds,
 )
 from envprobe_core.engine.batch import Columns, EpisodeBatch, schedules_of, simulate
-from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN
 from envprobe_core.errors import InputError
 from envprobe_core.experiment import OWN, run_conditions
 from envprobe_core.policies import find_policy

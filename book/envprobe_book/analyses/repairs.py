@@ -18,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.compiled.noise import PROBE, STREAMS, draw, stream_keys
+from envprobe_core.compiled.numba_support import kernel
+from envprobe_core.compiled.records import CERTAIN, NONE, Word
 from envprobe_core.conditions import Condition, find_profile, find_regime
 from envprobe_core.engine.batch import EpisodeBatch
 from envprobe_core.engine.kernel import STALENESS_TERM, UNCERTAINTY_TERM
-from envprobe_core.engine.noise import PROBE, STREAMS, draw, stream_keys
-from envprobe_core.engine.numba_support import kernel
-from envprobe_core.engine.records import CERTAIN, NONE, Word
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import parse_protocol

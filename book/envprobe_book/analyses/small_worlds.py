@@ -20,12 +20,12 @@ import numpy as np
 from envprobe_book.plans import instances, try_actions
 from envprobe_core import worlds
 from envprobe_core.agents.profiles import PROFILES
+from envprobe_core.compiled.numba_support import kernel
+from envprobe_core.compiled.records import NONE, Int, dtype_of, new
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import EpisodeBatch
 from envprobe_core.engine.kernel import act as carry_out
 from envprobe_core.engine.kernel import observe, propose
-from envprobe_core.engine.numba_support import kernel
-from envprobe_core.engine.records import NONE, Int, dtype_of, new
 from envprobe_core.errors import InputError
 from envprobe_core.ledger import note_other
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy

@@ -260,8 +260,8 @@ def claims(
 def compile_engine() -> None:
     """Compile the engine and keep it; whatever needs it would otherwise compile its part at first use."""
     from envprobe_book.compilation import compile_everything
-    from envprobe_core.engine.compiled_files import cache_folder, remove_damaged
-    from envprobe_core.engine.numba_support import INTERPRETED
+    from envprobe_core.compiled.compiled_files import cache_folder, remove_damaged
+    from envprobe_core.compiled.numba_support import INTERPRETED
 
     folder = cache_folder()
     if INTERPRETED or folder is None:

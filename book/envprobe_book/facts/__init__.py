@@ -6,8 +6,8 @@ from envprobe_book.facts import zero  # noqa: F401  # which fills FACTS too
 from envprobe_book.facts.registry import Columns, arrays, fact
 from envprobe_book.facts.replay import Witnessed, match
 from envprobe_book.plans import chain_length, drawn_mutation, mutable_fields, plan_length, try_actions
+from envprobe_core.compiled.records import NO_ACTION, UNKNOWN
 from envprobe_core.engine.batch import simulate
-from envprobe_core.engine.records import NO_ACTION, UNKNOWN
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.facts import FACTS as FACTS
 from envprobe_core.measures import (

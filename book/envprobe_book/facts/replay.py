@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from envprobe_book.plans import instances, members, states_of, try_actions
+from envprobe_core.compiled.records import NO_ACTION, UNKNOWN
 from envprobe_core.conditions import Condition, Seeds
 from envprobe_core.engine.batch import Trajectory, simulate_logged, terms_of
-from envprobe_core.engine.records import NO_ACTION, UNKNOWN
 from envprobe_core.policies import TERMS
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values, World
 from envprobe_core.zero import yoked

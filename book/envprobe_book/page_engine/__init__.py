@@ -18,10 +18,10 @@ from envprobe_book.page_engine.knobs import common, describe
 from envprobe_book.page_engine.settings import from_plain, params_for, to_plain
 from envprobe_book.pages.markup import script_json
 from envprobe_core import constant, resampling
+from envprobe_core.compiled.compiled_files import cache_folder, keep, kept
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine import wasm
 from envprobe_core.engine.batch import kernel_params
-from envprobe_core.engine.compiled_files import cache_folder, keep, kept
 from envprobe_core.sources import files_sha256, package_sha256
 from envprobe_core.statistics import Estimate
 from envprobe_core.worlds import WORLDS

@@ -16,9 +16,10 @@ import numpy as np
 
 from envprobe_book.page_engine.settings import HABITS, LEVELS, WEIGHTS, params_for
 from envprobe_core.agents.profiles import PROFILES, WRITES
+from envprobe_core.compiled import records
 from envprobe_core.conditions import LARGEST_SEED, Condition, titles
 from envprobe_core.constant import VALUES
-from envprobe_core.engine import batch, records
+from envprobe_core.engine import batch
 from envprobe_core.policies import POLICIES, THRESHOLD
 from envprobe_core.protocols import PROTOCOLS, SWITCHES, parse_protocol, switch_values, turned
 from envprobe_core.regimes import REGIMES

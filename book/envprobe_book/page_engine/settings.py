@@ -24,9 +24,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
+from envprobe_core.compiled.noise import level32
 from envprobe_core.conditions import Condition, find_profile, find_regime
 from envprobe_core.engine.batch import kernel_params, replayed
-from envprobe_core.engine.noise import level32
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
 from envprobe_core.protocols import parse_protocol

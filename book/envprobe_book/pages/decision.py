@@ -17,7 +17,7 @@ from envprobe_book.pages.figures import palette
 from envprobe_book.pages.markup import number
 from envprobe_book.pages.worlds import value_word
 from envprobe_book.reproduce.sections import ROOT
-from envprobe_core.engine.records import UNKNOWN, WAIT
+from envprobe_core.compiled.records import UNKNOWN, WAIT
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.regimes import REGIMES

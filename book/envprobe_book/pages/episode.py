@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from envprobe_book.pages.figures import GREY, GROUND, INK, TERM_TINTS, Drawing, canvas, styled
-from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.compiled.records import UNKNOWN
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol

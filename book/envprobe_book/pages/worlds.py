@@ -12,7 +12,7 @@ import pandas as pd
 from envprobe_book.pages.figures import GROUND, INK, ROLES, WIDTH, Drawing, canvas, styled
 from envprobe_book.pages.markup import listed
 from envprobe_book.plans import chain_length, instances, members, mutable_fields
-from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.compiled.records import UNKNOWN
 from envprobe_core.protocols import in_words, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import MODULES, make_world

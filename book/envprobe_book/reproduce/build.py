@@ -20,7 +20,7 @@ from pathlib import Path
 
 from envprobe_book.reproduce.sections import ROOT, cell_source, stored_record
 from envprobe_core import __version__
-from envprobe_core.engine.compiled_files import EDITION
+from envprobe_core.compiled.compiled_files import EDITION
 from envprobe_core.errors import InputError
 from envprobe_core.parallel import follow
 from envprobe_core.sources import files_sha256

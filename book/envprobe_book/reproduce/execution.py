@@ -37,7 +37,7 @@ from envprobe_book.reproduce.sections import (
     cell_tags,
     json_sha256,
 )
-from envprobe_core.engine.compiled_files import cache_folder
+from envprobe_core.compiled.compiled_files import cache_folder
 from envprobe_core.errors import COMPILING, DAMAGED, LONGEST, in_one_line
 from envprobe_core.files import atomic_write, environment, working_folder
 from envprobe_core.ledger import ENVIRONMENT as LEDGER

@@ -18,8 +18,8 @@ from envprobe_book.pages.figures import POLICY_STYLES
 from envprobe_book.pages.worlds import short_name, value_word
 from envprobe_book.widgets.host import Widget
 from envprobe_core.agents.profiles import PROFILES
+from envprobe_core.compiled.records import UNKNOWN
 from envprobe_core.conditions import Condition, check_seed, find_profile, find_regime, titles
-from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.naming import find_name
 from envprobe_core.policies import NAMES, POLICIES, Policy

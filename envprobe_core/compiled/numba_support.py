@@ -18,7 +18,7 @@ from numba.core.compiler import Compiler, CompileResult
 from numba.core.serialize import dumps
 from numba.extending import overload
 
-from envprobe_core.engine.compiled_files import (
+from envprobe_core.compiled.compiled_files import (
     EDITION,
     SOURCES,
     cache_folder,

@@ -25,8 +25,8 @@ import numba
 from envprobe_core.errors import DAMAGED
 
 HOME = Path(__file__).parent
-MARK = re.compile(rb"^@(helper|inline|kernel)$", re.MULTILINE)
-CORE = ("agents", "engine", "policies", "worlds")
+MARK = re.compile(rb"^@(helper|inline|kernel|summing)$", re.MULTILINE)
+CORE = ("agents", "compiled", "engine", "policies", "worlds")
 OURS = "envprobe-engine-"  # begins the name of every folder that is ours to sweep
 DAY = 24 * 3600
 PROOF = hashlib.sha256().digest_size  # bytes at the beginning of a file

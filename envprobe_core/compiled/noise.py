@@ -6,7 +6,7 @@ seed meet the same draws, in any order, block or process.
 
 import numpy as np
 
-from envprobe_core.engine.numba_support import inline
+from envprobe_core.compiled.numba_support import inline
 
 u64 = np.uint64
 GOLDEN = u64(0x9E3779B97F4A7C15)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core.engine.noise import STREAMS
-from envprobe_core.engine.numba_support import inline
+from envprobe_core.compiled.noise import STREAMS
+from envprobe_core.compiled.numba_support import inline
 
 FIELDS = 48  # room for the belief fields of the largest world: ToolDAGWorld of 16 tools
 UNKNOWN = -1  # as a value
