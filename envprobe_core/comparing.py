@@ -19,7 +19,7 @@ import pandas as pd
 
 from envprobe_core.conditions import Names, names
 from envprobe_core.errors import InputError, look_up, require
-from envprobe_core.estimating import Arm, Sample, What, estimates_of, gain, sample_of
+from envprobe_core.estimating import Arm, Sample, What, estimates_of, gain, reach_of, sample_of
 from envprobe_core.measures import is_played
 from envprobe_core.naming import Titles, find_name
 from envprobe_core.policies import NAMES
@@ -208,7 +208,9 @@ class PairedEpisodes:
         tables = [measured(text, lambda name: columns[name][rows]).reshape(*rows.shape, -1) for text in texts]
         if pooled_events:
             return Sample(tables[0].sum(axis=0), tables[1].sum(axis=0), labels)
-        return Sample.of_values(tables[0] if reference is None else tables[0][:-1] - tables[0][-1:], labels)
+        if reference is None:
+            return Sample.of_values(tables[0], labels)
+        return Sample.of_values(tables[0][:-1] - tables[0][-1:], labels, reach_of(measure))
 
 
 def _meant(given: str, titles: Titles) -> str:

@@ -20,6 +20,7 @@ MIN_UNITS = 10  # fewer episodes carry no bootstrap worth a verdict
 AT_ONCE = 64  # columns that share a resample: more would need more memory than time
 _SHARES = r"(accuracy|success|zero|placebo)(_[a-z_]+)?"
 SHARE = re.compile(rf"{_SHARES}(-{_SHARES})?|[a-z_]+[/<>].+")  # measures that are told in points
+YES_OR_NO = re.compile(r"success|[a-z_]+[<>].+")
 Arm = Mapping[str, Any]
 """Whose episodes: the columns of a frame, or the parts of a condition, with their values."""
 Kind = Literal["rate", "mean", "share", "shift"]
@@ -92,6 +93,7 @@ class Sample:
     worlds: Ints  # [unit], each unit's world by its position, ascending
     kind: Kind = "rate"  # a ratio of sums; a mean or a share, of known values; of a shift two a column
     each: Floats | None = None  # [arm, unit, column], every value, NaN: undefined; None for events pooled
+    reach: float | None = None  # how far a pair can differ, 0 if that is not known; None of no pairs
 
     @classmethod
     def of_mean(cls, values: Floats, worlds: Ints, *, is_share: bool = False) -> Sample:
@@ -101,16 +103,17 @@ class Sample:
         return cls(top, np.ones_like(top), worlds[known], "share" if is_share else "mean")
 
     @classmethod
-    def of_values(cls, each: Floats, worlds: Ints) -> Sample:
+    def of_values(cls, each: Floats, worlds: Ints, reach: float | None = None) -> Sample:
         """Values or differences [arm, unit, column] summed by unit; what is undefined does not count."""
         known = ~np.isnan(each)
         top, bottom = np.where(known, each, 0.0).sum(axis=0), known.sum(axis=0).astype(float)
-        return cls(top, bottom, worlds, each=each)
+        return cls(top, bottom, worlds, each=each, reach=reach)
 
     def minus(self, other: Sample) -> Sample:
         """A statistic of this sample minus that of another, of the same units."""
         top = np.concatenate([self.top, other.top], axis=1)
-        return Sample(top, np.concatenate([self.bottom, other.bottom], axis=1), self.worlds, "shift")
+        bottom = np.concatenate([self.bottom, other.bottom], axis=1)
+        return Sample(top, bottom, self.worlds, "shift", reach=self.reach)
 
     def among(self, units: Mask) -> Sample:
         """The sample in which some units [unit] alone count."""
@@ -119,7 +122,7 @@ class Sample:
 
     def times(self, scale: float) -> Sample:
         """The sample in another unit."""
-        return replace(self, top=scale * self.top)
+        return replace(self, top=scale * self.top, reach=None if self.reach is None else scale * self.reach)
 
     @property
     def columns(self) -> int:
@@ -132,6 +135,15 @@ class Sample:
         return tuple(np.unique(self.worlds, return_counts=True)[1].tolist())
 
 
+def reach_of(measure: str) -> float:
+    """How far a pair can differ in a measure: 1 in one that says yes or no, else 0, not known.
+
+    >>> reach_of("success"), reach_of("collapse_onset<12"), reach_of("accuracy")
+    (1.0, 1.0, 0.0)
+    """
+    return float(YES_OR_NO.fullmatch(measure) is not None)
+
+
 def sample_of(what: What, arms: Sequence[Floats], worlds: Ints) -> Sample:
     """The sample of a statistic but a track, from the measure of each arm, [unit].
 
@@ -141,8 +153,9 @@ def sample_of(what: What, arms: Sequence[Floats], worlds: Ints) -> Sample:
     """
     if what.statistic == "mean":
         return Sample.of_mean(arms[0], worlds, is_share=what.measure == "success")
-    sides = zip(arms[::2], arms[1::2], strict=True)
-    pairs = [Sample.of_values((arm - other)[None, :, None], worlds).times(what.scale) for arm, other in sides]
+    differences = [arm - other for arm, other in zip(arms[::2], arms[1::2], strict=True)]
+    reach = reach_of(what.measure)
+    pairs = [Sample.of_values(own[None, :, None], worlds, reach).times(what.scale) for own in differences]
     return pairs[0] if what.statistic == "gain" else pairs[0].minus(pairs[1])
 
 
@@ -173,18 +186,19 @@ def estimates_of(
     """
     estimates = [_unknown(sample) for sample in samples]
     asked = {"null": null, "level": level, "family": family}
-    alike: dict[tuple[Kind, tuple[int, ...]], list[int]] = {}
+    alike: dict[tuple[Kind, tuple[int, ...], float | None], list[int]] = {}
     for place, sample in enumerate(samples):
         if sample.kind == "share" and len(sample.top):
             ends = wilson(int(sample.top.sum()), len(sample.top))
             mean, low, high = np.array(ends[:3])[:, None]
             estimates[place] = estimates[place]._replace(mean=mean, low=low, high=high)
         elif np.count_nonzero(sample.bottom, axis=0).min() >= (1 if sample.kind == "mean" else MIN_UNITS):
-            alike.setdefault((sample.kind, sample.sizes), []).append(place)
-    for (kind, sizes), places in alike.items():
+            alike.setdefault((sample.kind, sample.sizes, sample.reach), []).append(place)
+    for (kind, sizes, reach), places in alike.items():
         for first in range(0, len(places), AT_ONCE):
             some = places[first : first + AT_ONCE]
-            parts = _resampled(kind, sizes, [samples[place] for place in some], resamples, asked)
+            settings = asked | {"reach": reach}
+            parts = _resampled(kind, sizes, [samples[place] for place in some], resamples, settings)
             for place, estimate in zip(some, parts, strict=True):
                 estimates[place] = estimate
     return estimates

@@ -11,25 +11,30 @@ import numpy as np
 
 from envprobe_core.compiled import noise
 from envprobe_core.compiled.noise import GOLDEN, choice, mix, u64
-from envprobe_core.compiled.numba_support import for_pages, inline, kernel
+from envprobe_core.compiled.numba_support import for_pages, inline, kernel, summing
 
 RESAMPLING = noise.STREAMS  # the first stream that the engine does not use
+UNSEEN = RESAMPLING + 1  # and two more, for pairs that nobody saw: one for each side of a contrast
 FIXED_POINT_BITS = 52
 TIE = 1e-12  # relative distance below which a resampled statistic counts as equal to the null
 PARTIALS = 64  # numbers whose exact sum holds any sum of Float64s
-SCALES = 5  # rows of scratch that a stratum needs, see `lay_out`
-MANY = 8  # columns from which on each unit drawn is added to all at once
+SCALES = 4  # columns of scratch that a stratum needs, see `lay_out`
+SPARSE = 10  # of so many pairs fewer than one differs: the two sides hardly differ
+ONCE = tuple(
+    noise.level32(sum(math.exp(-1.0) / math.factorial(k) for k in range(fewer))) for fewer in range(1, 13)
+)
+"""Below which a half of a word says fewer than 1, 2, ... times, by Poisson's law with mean 1."""
 MEAN, LOW, HIGH, P, UNITS, LOW_ADJUSTED, HIGH_ADJUSTED, P_ADJUSTED, P_GREATER, P_LESS = range(10)
 PARTS = 10  # of `statistics.Estimate`, in its order
 
 
-def scratch_rows(units: int, strata: int) -> int:
-    """How many rows of scratch `draw_means` and `ratios` need.
+def scratch_columns(units: int, strata: int) -> int:
+    """How many columns of scratch `draw_means` and `ratios` need in `whole`.
 
-    >>> scratch_rows(660, 3)
-    676
+    >>> scratch_columns(660, 3)
+    672
     """
-    return max(units + SCALES * strata + 1, PARTIALS)
+    return max(units + SCALES * strata, PARTIALS)
 
 
 @inline
@@ -66,73 +71,53 @@ def fixed_point(values, first, last):
 
 
 @inline
-def key_of(n, seed):
+def key_of(n, seed, stream):
     """The key of the resamples of n units, as `noise.stream_keys` makes the keys of a world."""
-    return mix(mix(u64(seed) + GOLDEN) ^ mix(((u64(n) << u64(32)) + u64(RESAMPLING)) * GOLDEN))
+    return mix(mix(u64(seed) + GOLDEN) ^ mix(((u64(n) << u64(32)) + u64(stream)) * GOLDEN))
 
 
 @inline
 def lay_out(columns, first, last, whole, scales):
-    """Write a stratum's values as whole numbers into `whole` [unit, kept column]; return how many are kept.
+    """Write a stratum's values as whole numbers into `whole` [column, unit].
 
-    A column whose values are one, as where every unit counts once, is not kept: its sums are known. The rows
-    from `scales` on hold of each column two powers of two that lead back, its sum if it is known, whether it
-    is; and of each kept column which it is.
+    Of each column four numbers follow in `whole`, from `scales` on: two powers of two that lead back, its sum
+    over a resample if that is known, and whether it is, as where every unit counts once.
     """
-    n, kept = last - first, 0
+    n = last - first
     for column in range(len(columns)):
         power = fixed_point(columns[column], first, last)
         half = power // 2  # in two steps: 2**power may be too large where what it makes is not
         up, more, is_known = two_to(half), two_to(power - half), 1.0
         for unit in range(first, last):
-            whole[unit, kept] = nearest(columns[column, unit] * up * more)
-            if whole[unit, kept] != whole[first, kept]:
+            whole[column, unit] = nearest(columns[column, unit] * up * more)
+            if whole[column, unit] != whole[column, first]:
                 is_known = 0.0
-        whole[scales, column] = two_to(-half) if n > 1 else np.nan
-        whole[scales + 1, column] = two_to(half - power)
-        whole[scales + 2, column] = n * whole[first, kept] + 0.0  # of the two zeros the positive one
-        whole[scales + 3, column] = is_known
-        if not is_known:
-            whole[scales + 4, kept] = column
-            kept += 1
-    return kept
+        whole[column, scales] = two_to(-half) if n > 1 else np.nan
+        whole[column, scales + 1] = two_to(half - power)
+        whole[column, scales + 2] = n * whole[column, first] + 0.0  # of the two zeros the positive one
+        whole[column, scales + 3] = is_known
+
+
+@summing
+def weighed(values, times):
+    """The sum of values, each so many times."""
+    total = 0.0
+    for place in range(len(values)):
+        total += values[place] * times[place]
+    return total
 
 
 @inline
-def add_up(whole, first, drawn, begin, n, kept, sums):
-    """Write the sums of each kept column over the units drawn into a row of `whole`."""
-    if kept < MANY:
-        for one in range(0, kept - 1, 2):  # two at a time: an addition waits for the one before it
-            over = under = 0.0
-            for place in range(begin, begin + n):
-                unit = first + drawn[place]
-                over += whole[unit, one]
-                under += whole[unit, one + 1]
-            whole[sums, one], whole[sums, one + 1] = over, under
-        if kept % 2 == 1:
-            over = under = 0.0
-            for place in range(begin, begin + n - 1, 2):
-                over += whole[first + drawn[place], kept - 1]
-                under += whole[first + drawn[place + 1], kept - 1]
-            if n % 2 == 1:
-                over += whole[first + drawn[begin + n - 1], kept - 1]
-            whole[sums, kept - 1] = over + under
-        return
-    for column in range(kept):
-        whole[sums, column] = 0.0
-    for place in range(begin, begin + n):
-        unit = first + drawn[place]
-        for column in range(kept):  # which a processor does some at a time
-            whole[sums, column] += whole[unit, column]
-
-
-@inline
-def draw_units(key, resample, n, drawn, begin):
-    """Draw the units of a resample into `drawn`, from a place on."""
+def draw_units(key, resample, n, drawn, times):
+    """Draw the units of a resample; write how many `times` [unit] each is among them. Scratch is `drawn`."""
     word = key + u64(resample * n) * GOLDEN
-    for place in range(begin, begin + n):
+    for place in range(n):  # apart from the counting, so that a processor does some at a time
         word += GOLDEN
         drawn[place] = choice(mix(word), n)
+    for unit in range(n):
+        times[unit] = 0.0
+    for place in range(n):
+        times[drawn[place]] += 1.0
 
 
 @inline
@@ -143,12 +128,11 @@ def draw_means(columns, ends, seed, drawn, whole, draws):
     stratum of n units is its unit `(word >> 32) * n >> 32`, where `word` is number r n + k of the engine's
     hash under the key of (seed, n): no resample depends on how many there are. The k-th stratum begins k
     resamples on, so strata of one size are drawn independently, and those that follow each other share each
-    drawing. One of a single unit says nothing of how means vary: then all are NaN. Scratch is `drawn`
-    [unit + stratum] and `whole` [`scratch_rows`, column].
+    drawing. One of a single unit says nothing of how means vary: then all are NaN. Scratch is `drawn` [unit]
+    and `whole` [column + 1, `scratch_columns`], whose last row holds how often each unit is drawn.
     """
     width, units = columns.shape
     resamples, strata, first, stratum = draws.shape[1], len(ends), 0, 0
-    sums = units + SCALES * strata
     for column in range(width):
         for resample in range(resamples):
             draws[column, resample] = 0.0
@@ -156,31 +140,38 @@ def draw_means(columns, ends, seed, drawn, whole, draws):
         n, past = ends[stratum] - first, stratum + 1
         while past < strata and ends[past] - ends[past - 1] == n:
             past += 1
-        alike, key = past - stratum, key_of(n, seed)
+        alike, key = past - stratum, key_of(n, seed, RESAMPLING)
         for one in range(alike):
             begin = first + one * n
-            drawn[units + one] = lay_out(columns, begin, begin + n, whole, units + SCALES * one)
-            behind = (alike - one) % alike  # where the drawing of so many turns ago stands
-            draw_units(key, (-stratum - one) % resamples, n, drawn, first + behind * n)
+            lay_out(columns, begin, begin + n, whole, units + SCALES * one)
+            behind = first + (alike - one) % alike * n  # where the drawing of so many turns ago stands
+            draw_units(key, (-stratum - one) % resamples, n, drawn, whole[width, behind : behind + n])
         for at in range(resamples):
             newest = first + at % alike * n  # where the drawing of this turn stands
             if at > 0:
-                draw_units(key, (at - stratum) % resamples, n, drawn, newest)
+                draw_units(key, (at - stratum) % resamples, n, drawn, whole[width, newest : newest + n])
             for one in range(alike):
-                begin, scales, kept = first + one * n, units + SCALES * one, drawn[units + one]
-                add_up(whole, begin, drawn, first + (at - one) % alike * n, n, kept, sums)
+                begin, scales, own = first + one * n, units + SCALES * one, first + (at - one) % alike * n
+                times = whole[width, own : own + n]
                 for column in range(width):
-                    if whole[scales + 3, column]:
-                        whole_sum = whole[scales + 2, column] * whole[scales, column]
-                        draws[column, at] += whole_sum * whole[scales + 1, column]
-                for place in range(kept):
-                    column = int(whole[scales + 4, place])
-                    whole_sum = whole[sums, place] * whole[scales, column]
-                    draws[column, at] += whole_sum * whole[scales + 1, column]
+                    if whole[column, scales + 3]:
+                        total = whole[column, scales + 2]
+                    else:
+                        total = weighed(whole[column, begin : begin + n], times)
+                    draws[column, at] += total * whole[column, scales] * whole[column, scales + 1]
         first, stratum = ends[past - 1], past
     for column in range(width):
         for resample in range(resamples):
             draws[column, resample] /= units
+
+
+@inline
+def times_seen(half):
+    """How often something is drawn that is drawn once on average, by a half of a word."""
+    times = 0
+    for level in ONCE:
+        times += half >= level
+    return times
 
 
 @inline
@@ -190,6 +181,33 @@ def events(values):
     for value in values:
         count += value != 0.0
     return count
+
+
+@inline
+def add_unseen(values, counting, reach, side, seed, draws):
+    """Let resampled means of pairs that hardly differ hold two more, one to each side, that nobody saw.
+
+    Where fewer than one of `SPARSE` pairs differs, those that do are too few to say how many there could have
+    been, and how far they could differ. So each resample also draws, once on average, a pair that differs as
+    far as one can, and one that does so to the other side: the bootstrap's form of what Bonett and Price
+    (2012) add to a normal interval. How far is `reach`, or, where that is 0, estimated by the k pairs that
+    differ: (k + 1) / k times as far as the furthest.
+    """
+    differ, furthest, units = events(values), 0.0, len(values)
+    if SPARSE * differ >= events(counting):
+        return
+    for value in values:
+        if abs(value) > abs(furthest):
+            furthest = value  # with its sign, so that two sides that are swapped get the mirrored interval
+    if reach > 0.0:
+        furthest = -reach if furthest < 0.0 else reach
+    elif differ > 0:
+        furthest *= (differ + 1.0) / differ
+    key = key_of(units, seed, UNSEEN + side)
+    for resample in range(len(draws)):
+        word = mix(key + u64(resample + 1) * GOLDEN)
+        more = times_seen(word >> u64(32)) - times_seen(word & noise.LOW)
+        draws[resample] += more * furthest / units
 
 
 @inline
@@ -313,7 +331,7 @@ def sum_up(draws, count, null, level, family, written):
 def counts(seed, drawn):
     """How often each unit is drawn, for Python: add it to `drawn` [resample, unit], which holds zeros."""
     resamples, n = drawn.shape
-    word = key_of(n, seed)
+    word = key_of(n, seed, RESAMPLING)
     for resample in range(resamples):
         for _ in range(n):
             word += GOLDEN
@@ -334,7 +352,7 @@ def summed_up(draws, null, level, family, written):
 
 @kernel
 @for_pages
-def ratios(columns, ends, contrasted, seed, null, level, family, drawn, whole, draws, written):
+def ratios(columns, ends, contrasted, seed, null, level, family, reach, drawn, whole, draws, written):
     """Estimate ratios of two sums over units, resampled by unit within strata.
 
     Args:
@@ -346,8 +364,9 @@ def ratios(columns, ends, contrasted, seed, null, level, family, drawn, whole, d
         null: what p is against.
         level: of the raw interval.
         family: the comparisons that adjusted ends and p allow for (Bonferroni).
-        drawn: [unit + stratum], scratch.
-        whole: [`scratch_rows`, column], scratch.
+        reach: how far a pair can differ, 0 if that is not known (`add_unseen`); NaN of what are no pairs.
+        drawn: [unit], scratch.
+        whole: [column + 1, `scratch_columns`], scratch.
         draws: [column, resample], scratch: the statistics without resamples in which a ratio has no event.
         written: [statistic, part], by the names above; NaN where no resample is left.
     """
@@ -356,13 +375,17 @@ def ratios(columns, ends, contrasted, seed, null, level, family, drawn, whole, d
     pairs = width // 2
     statistics = pairs // 2 if contrasted else pairs
     for column in range(width):
-        whole[0, column] = exact_sum(columns[column], whole[:, column])
+        whole[column, 0] = exact_sum(columns[column], whole[width])
+    if not np.isnan(reach):
+        for column in range(pairs):
+            side = int(column >= statistics)
+            add_unseen(columns[column], columns[pairs + column], reach, side, seed, draws[column])
     for one in range(statistics):
         other, count = one + statistics, 0
-        written[one, MEAN] = whole[0, one] / whole[0, pairs + one]
+        written[one, MEAN] = whole[one, 0] / whole[pairs + one, 0]
         written[one, UNITS] = events(columns[pairs + one])
         if contrasted:
-            written[one, MEAN] -= whole[0, other] / whole[0, pairs + other]
+            written[one, MEAN] -= whole[other, 0] / whole[pairs + other, 0]
             written[one, UNITS] += events(columns[pairs + other])
         for resample in range(resamples):
             kept = draws[pairs + one, resample] != 0.0

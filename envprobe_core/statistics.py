@@ -108,8 +108,8 @@ def _laid_out(data: Floats, strata: npt.ArrayLike | None, resamples: int, seed: 
 def _scratch(columns: Floats, strata: int, resamples: int) -> tuple[Ints, Floats, Floats]:
     """What the compiled functions write in: `drawn whole draws`."""
     width, units = columns.shape
-    whole = np.empty((parts.scratch_rows(units, strata), width))
-    return np.empty(units + strata, np.int64), whole, np.empty((width, resamples))
+    whole = np.empty((width + 1, parts.scratch_columns(units, strata)))
+    return np.empty(units, np.int64), whole, np.empty((width, resamples))
 
 
 def bootstrap_means(
@@ -178,11 +178,13 @@ def ratios(
     null: float = 0.0,
     level: float = LEVEL,
     family: int = 1,
+    reach: float | None = None,
 ) -> Estimate:
     """Estimates of ratios of sums of `tops` over sums of `bottoms` [unit, column]; each part is [statistic].
 
     With `contrasted` a statistic is the ratio of a column of the first half minus that of its like in the
-    second.
+    second. Units that are pairs have a `reach`, how far one can differ, 0 if that is not known; where fewer
+    than a tenth of them differs, resamples hold two more pairs that nobody saw (`resampling.add_unseen`).
 
     >>> ratios(np.array([[1.0, 2.0], [3.0, 2.0]]), np.ones((2, 2)), contrasted=True).mean.tolist()
     [0.0]
@@ -190,7 +192,8 @@ def ratios(
     columns, ends = _laid_out(np.concatenate([tops, bottoms], axis=1), strata, resamples, seed)
     _check_asked(level, family)
     written = np.empty((tops.shape[1] // (2 if contrasted else 1), parts.PARTS))
-    asked = (int(contrasted), int(seed), float(null), float(level), float(family))
+    far = math.nan if reach is None else float(reach)
+    asked = (int(contrasted), int(seed), float(null), float(level), float(family), far)
     parts.ratios(columns, ends, *asked, *_scratch(columns, len(ends), resamples), written)
     if np.isnan(written).any() and np.diff(ends, prepend=0).min() > 1:
         raise InputError(f"none of {resamples} resamples holds an event; more resamples are needed")
@@ -231,7 +234,7 @@ def clustered_rate(
         resamples: bootstrap resamples; those without an event are left out.
         seed: of the resampling.
         asked: `null`, what p is against (0); `level` of the raw interval (0.95); `family`, the comparisons
-            that the adjusted interval and p allow for (1).
+            that the adjusted interval and p allow for (1); `reach` of pairs, as in `ratios` (None).
 
     Raises:
         InputError: for what `bootstrap_means` refuses, negative denominators, and a ratio without events.
@@ -265,7 +268,7 @@ def clustered_rate(
 def paired_bootstrap(
     differences: npt.ArrayLike, strata: npt.ArrayLike | None = None, resamples: int = RESAMPLES, **asked: Any
 ) -> Estimate:
-    """Estimate the mean of paired `differences` [unit]; as in `clustered_rate`.
+    """Estimate the mean of paired `differences` [unit]; as in `clustered_rate`, with a `reach` of 0.
 
     Differences of exactly 0 everywhere give the interval [0, 0] and p = 1.
 
@@ -274,7 +277,7 @@ def paired_bootstrap(
     (1.0, True)
     """
     data = numbers(differences, "unit")
-    return clustered_rate(data, np.ones_like(data), strata, resamples=resamples, **asked)
+    return clustered_rate(data, np.ones_like(data), strata, resamples=resamples, **{"reach": 0.0} | asked)
 
 
 def median_bootstrap(

@@ -74,8 +74,11 @@ def test_ratios_and_their_contrasts_are_pythons(page, data, n, contrasted):
     bottoms[:, 0] = 2.0
     strata = data.draw(st.none() | st.lists(st.sampled_from([10, 2, 33]), min_size=n, max_size=n))
     asked = {"strata": strata, "contrasted": contrasted, "resamples": data.draw(st.integers(60, 120))}
-    expected = stats.ratios(tops.T, bottoms.T.astype(float), **asked)
-    found = page("ratios", tops.tolist(), bottoms.tolist(), asked)
+    reach = data.draw(st.sampled_from([{}, {"reach": 0.0}, {"reach": 1.0}]))
+    if reach:
+        tops[:, 1:] = 0.0  # pairs hardly differ
+    expected = stats.ratios(tops.T, bottoms.T.astype(float), **asked, **reach)
+    found = page("ratios", tops.tolist(), bottoms.tolist(), asked | reach)
     places = [stats.Estimate._fields.index(name) for name in ("mean", "low", "high", "n")]
     assert found == bits(*(expected[place] for place in places))
 

@@ -255,6 +255,55 @@ def test_a_contrast_of_two_groups_equals_the_naive_twin():
     assert (*rates[:3], rates.n) == (-0.5, -0.5, -0.5, 4)
 
 
+def naive_unseen(units, resamples, seed=0, side=0):
+    """How often a pair that nobody saw is drawn to the one side more than to the other, [resample]."""
+    golden, mask = 0x9E3779B97F4A7C15, 2**64 - 1
+
+    def mix(word):
+        word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & mask
+        word = (word ^ word >> 27) * 0x94D049BB133111EB & mask
+        return word ^ word >> 31
+
+    key = mix(mix(seed + golden & mask) ^ mix(((units << 32) + 9 + side) * golden & mask))
+    words = [mix(key + number * golden & mask) for number in range(1, resamples + 1)]
+    halves = np.array([[word >> 32, word & 0xFFFFFFFF] for word in words])
+    first, second = scipy_stats.poisson.ppf((halves + 0.5) / 2**32, 1.0).T
+    return first - second
+
+
+@pytest.mark.parametrize(("reach", "furthest"), [(1.0, -1.0), (0.0, 1.5 * -0.75), (None, 0.0)])
+def test_pairs_that_hardly_differ_are_resampled_with_two_that_nobody_saw(reach, furthest):
+    values = np.zeros(40)
+    values[[3, 17]] = 0.5, -0.75
+    draws = np.array(naive_means(values, stats.resample_counts(40, 400)))
+    draws += furthest * naive_unseen(40, 400) / 40
+    asked = {"resamples": 400, "reach": reach, "null": 0.003, "family": 3}
+    check(stats.clustered_rate(values, np.ones(40), **asked), draws, values.mean(), 40, null=0.003, family=3)
+    enough = np.resize([0.0] * 9 + [1.0], 40)  # one of ten differs
+    assert stats.paired_bootstrap(enough, reach=1.0) == stats.paired_bootstrap(enough, reach=None)
+
+
+def test_both_sides_of_a_contrast_have_their_own_unseen_pairs():
+    flat, ones = np.zeros((40, 2)), np.ones((40, 2))
+    found = stats.ratios(flat, ones, contrasted=True, resamples=400, reach=1.0)
+    draws = (naive_unseen(40, 400) - naive_unseen(40, 400, side=1)) / 40
+    assert found.low[0] == pytest.approx(naive_quantile(draws, 0.025))
+    alike = stats.paired_bootstrap(np.zeros(220), reach=1.0)
+    assert (alike.low, alike.mean, alike.high, alike.p) == pytest.approx((-3 / 220, 0, 3 / 220, 1))
+    assert stats.paired_bootstrap(np.zeros(220))[1:3] == (0, 0)  # nobody knows how far these could differ
+
+
+def test_intervals_of_pairs_that_hardly_differ_hold_what_they_promise():
+    law, luck = np.repeat([1.0, 0.0], [1, 99]), np.random.default_rng(2)
+    held = {}
+    for name, reach in (("resampled", None), ("book", 1.0)):
+        sample = luck.choice(law, (220, 600))
+        found = stats.ratios(sample, np.ones_like(sample), resamples=400, reach=reach)
+        held[name] = np.mean((found.low <= 0.01) & (found.high >= 0.01))
+    assert held["resampled"] < 0.92
+    assert held["book"] > 0.94
+
+
 @settings(max_examples=30)
 @given(SEED)
 def test_medians_equal_numpys_resample_by_resample(seed):

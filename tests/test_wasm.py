@@ -97,8 +97,7 @@ def test_without_numba_kept_modules_are_read_and_none_are_made():
     assert (code, out) == (0, "False\n"), error
     script = (
         "from envprobe_core.compiled import compiled_files; from envprobe_core.engine import wasm;"
-        "compiled_files.cache_folder = lambda: None;"
-        + script
+        "compiled_files.cache_folder = lambda: None;" + script
     )
     code, out, error = run(script, NUMBA_DISABLE_JIT="1")
     assert (code, out) == (0, "True\n")

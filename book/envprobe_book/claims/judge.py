@@ -17,8 +17,8 @@ A claim of several comparisons holds where all hold and reverses where any does.
 nothing is there or cannot differ, and not all hold, that word is the claim's. `held` counts those that hold.
 
 Every statistic is a ratio of sums over units (a seed in a world), for many columns at once. A frame has one
-column; the atlas has one for each of its agents. Where all pairs of a yes-or-no measure agree, or all its
-episodes have one value, resampling cannot spread; the interval is then the exact one for so many trials.
+column; the atlas has one for each of its agents. Where all episodes of a yes-or-no measure have one value,
+resampling cannot spread; the interval is then the exact one for so many trials.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ from envprobe_book.claims import UNITS, Claim, Comparison, claims_by_id, load_cl
 from envprobe_core.comparing import NotTestable, PairedEpisodes
 from envprobe_core.conditions import Names, find_protocols
 from envprobe_core.errors import InputError, look_up, require
-from envprobe_core.estimating import MIN_UNITS, Sample, estimates_of
+from envprobe_core.estimating import MIN_UNITS, Sample, estimates_of, reach_of
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.statistics import (
@@ -133,35 +133,27 @@ def assess_claim(
 
 
 def _exact_where_flat(claim: Claim, one: Comparison, sample: Sample, found: Estimate) -> Estimate:
-    """The estimate with exact ends in columns where every unit of a yes-or-no measure has one value.
-
-    Of pairs that all agree: the share of pairs that would differ, to both sides.
-    """
-    if not _yes_or_no(one) or claim.about == "setting" or claim.kind in ("contrast", "rate", "median"):
+    """The estimate with exact ends in columns where every episode of a yes-or-no measure has one value."""
+    compared = one.reference is not None or claim.kind in ("contrast", "rate", "median")
+    if compared or not reach_of(one.measure) or claim.about == "setting":
         return found
     top, bottom = sample.top, sample.bottom
-    none, whole = ~top.any(axis=0), (top == bottom).all(axis=0) & (one.reference is None)
+    none, whole = ~top.any(axis=0), (top == bottom).all(axis=0)
     ends = np.stack([found.low, found.high, found.low_adjusted, found.high_adjusted])
     for column in np.flatnonzero(none | whole):
         n = int(bottom[:, column].sum())
         for place, level in ((0, LEVEL), (2, 1 - (1 - LEVEL) / claim.family)):
             exact = exact_interval(n if whole[column] else 0, n, level)
-            low = -exact.high if one.reference is not None else exact.low
-            ends[place : place + 2, column] = UNITS[claim.unit] * low, UNITS[claim.unit] * exact.high
+            ends[place : place + 2, column] = UNITS[claim.unit] * exact.low, UNITS[claim.unit] * exact.high
     low, high, low_adjusted, high_adjusted = ends
     return found._replace(low=low, high=high, low_adjusted=low_adjusted, high_adjusted=high_adjusted)
-
-
-def _yes_or_no(one: Comparison) -> bool:
-    """Whether what is compared is true or false of an episode."""
-    return one.measure == "success" or "<" in one.measure or ">" in one.measure
 
 
 def _without_the_same_episodes(
     claim: Claim, one: Comparison, sample: Sample, verdict: npt.NDArray[np.str_]
 ) -> npt.NDArray[np.str_]:
     """The verdicts, [column], *cannot differ* where so few pairs of a yes-or-no measure do."""
-    if one.reference is None or not _yes_or_no(one) or claim.kind in ("contrast", "rate", "median"):
+    if one.reference is None or not reach_of(one.measure) or claim.kind in ("contrast", "rate", "median"):
         return verdict
     differ = np.add(*discordant(sample))
     same = [

@@ -216,7 +216,7 @@
     const differences = mine.values.map((value, at) => 100 * (value - theirs[at]));
     const known = differences.map((value) => !Number.isNaN(value));
     const only = (list) => list.filter((_, at) => known[at]);
-    return statistics.mean(only(differences), { strata: only(mine.strata), resamples });
+    return statistics.mean(only(differences), { strata: only(mine.strata), resamples, reach: 0 });
   }
 
   // words

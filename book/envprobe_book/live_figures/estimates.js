@@ -149,17 +149,20 @@
 
   const total = (values) => values.reduce((sum, value) => sum + value, 0);
 
-  function gainOf([one, other], labels, scale, resamples) {
+  // How far a pair can differ in a measure, 0 if that is not known. As `estimating.reach_of`.
+  const reachOf = (measure, scale) => (/^(success|[a-z_]+[<>].+)$/.test(measure) ? scale : 0);
+
+  function gainOf([one, other], labels, scale, resamples, reach) {
     const [top, counts] = differences(one, other, scale);
     if (total(counts) < MIN_UNITS) return NOTHING;
-    return statistics.ratios([top], [counts], { strata: labels, resamples })[0];
+    return statistics.ratios([top], [counts], { strata: labels, resamples, reach })[0];
   }
 
   // The change of a gain; a resample draws the same seeds on both sides.
-  function shiftOf(arms, labels, scale, resamples) {
+  function shiftOf(arms, labels, scale, resamples, reach) {
     const [after, behind] = differences(arms[0], arms[1], scale), [before, below] = differences(arms[2], arms[3], scale);
     if (total(behind) < MIN_UNITS || total(below) < MIN_UNITS) return NOTHING;
-    return statistics.ratios([after, before], [behind, below], { strata: labels, resamples, contrasted: true })[0];
+    return statistics.ratios([after, before], [behind, below], { strata: labels, resamples, reach, contrasted: true })[0];
   }
 
   // The share of episodes that probe at each step; behind the last step nothing can.
@@ -200,8 +203,8 @@
     const labels = worlds.flatMap((_, place) => Array(counts[place]).fill(place));
     const joined = arms.map((own) => Float64Array.from(own.flatMap((values) => [...values])));
     if (statistic === "mean") return meanOf(joined[0], labels, measure === "success", resamples);
-    if (statistic === "gain") return gainOf(joined, labels, scale, resamples);
-    return shiftOf(joined, labels, scale, resamples);
+    const found = statistic === "gain" ? gainOf : shiftOf;
+    return found(joined, labels, scale, resamples, reachOf(measure, scale));
   }
 
   const ANSWERS = 2000; // estimates that are kept: figures of a page share some, and a threshold leaves many as they are

@@ -30,7 +30,7 @@ __all__ = ["SCRIPT", "from_plain", "inline_page_engine", "params_for", "to_plain
 
 HERE = Path(__file__).parent
 ONE, TWO = int64[::1], float64[:, ::1]
-SIGNATURE = (TWO, ONE, int64, int64, float64, float64, float64, ONE, TWO, TWO, TWO)
+SIGNATURE = (TWO, ONE, int64, int64, float64, float64, float64, float64, ONE, TWO, TWO, TWO)
 """Of `resampling.ratios`."""
 EPISODES = (int8[:, :, ::1], int8[:, ::1], ONE)
 SCRIPT = "page-engine.js"

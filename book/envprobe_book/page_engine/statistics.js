@@ -8,7 +8,7 @@
 //   track(values, times, options)           {t, value, low, high} of a track [unit * times + time]
 //   wilson(successes, n)                    {value, low, high, n} of a share, at 95%
 //
-// Options are those of Python: `strata`, a label a unit, `resamples` and `contrasted`.
+// Options are those of Python: `strata`, a label a unit, `resamples`, `contrasted` and `reach`.
 (() => {
   "use strict";
 
@@ -28,22 +28,22 @@
     return { places, ends };
   }
 
-  function ratios(tops, bottoms, { strata = null, resamples = RESAMPLES, contrasted = false } = {}) {
+  function ratios(tops, bottoms, { strata = null, resamples = RESAMPLES, contrasted = false, reach = NaN } = {}) {
     const columns = [...tops, ...bottoms], width = columns.length, n = columns[0].length;
     const { places, ends } = ordered(strata, n);
     const { names, scratch } = engine.names().statistics;
     const count = contrasted ? tops.length / 2 : tops.length;
     machine.clear();
     const returned = machine.room(16), given = machine.floats(width, n), behind = machine.room(8 * ends.length);
-    const drawn = machine.room(8 * (n + ends.length)), rows = Math.max(n + scratch.stratum * ends.length + 1, scratch.least);
-    const whole = machine.floats(rows, width);
+    const drawn = machine.room(8 * n), beside = Math.max(n + scratch.stratum * ends.length, scratch.least);
+    const whole = machine.floats(width + 1, beside);
     const draws = machine.floats(width, resamples), found = machine.floats(count, names.length);
     const values = machine.values(given);
     columns.forEach((column, at) => places.forEach((unit, place) => (values[at * n + place] = column[unit])));
     new BigInt64Array(machine.memory.buffer, behind, ends.length).set(ends.map(BigInt));
     machine.call(
-      returned, returned + 8, ...machine.two(given), ...machine.one(behind, ends.length, 8), BigInt(contrasted), 0n, 0, LEVEL, 1,
-      ...machine.one(drawn, n + ends.length, 8), ...machine.two(whole), ...machine.two(draws), ...machine.two(found),
+      returned, returned + 8, ...machine.two(given), ...machine.one(behind, ends.length, 8), BigInt(contrasted), 0n, 0, LEVEL, 1, reach,
+      ...machine.one(drawn, n, 8), ...machine.two(whole), ...machine.two(draws), ...machine.two(found),
     );
     const parts = machine.values(found), place = (name) => names.indexOf(name);
     const read = (at, name) => parts[at * names.length + place(name)];
