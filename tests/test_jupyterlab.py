@@ -143,7 +143,7 @@ def test_a_sections_figure_answers_its_sliders_without_the_kernel(page, lab):
     budget.scroll_into_view_if_needed()
     numbers = live.locator(".lp-numbers")
     said = numbers.text_content()
-    sentence = page.locator(".live-told").first
+    sentence = page.locator(".live-told", has_text=re.compile(r"\d\.\d")).first
     told = sentence.text_content()
     budget.focus()
     for _ in range(3):  # JupyterLab leaves the arrow keys to the slider
