@@ -8,9 +8,10 @@ import pandas as pd
 from envprobe_book.analyses import COMPETING
 from envprobe_core.conditions import Names, parse_seeds
 from envprobe_core.errors import InputError
+from envprobe_core.estimating import reach_of
 from envprobe_core.experiment import OWN, run
 from envprobe_core.policies import POLICIES, value_policy
-from envprobe_core.statistics import RESAMPLES, bootstrap_means, percentile_interval
+from envprobe_core.statistics import RESAMPLES, ratios
 
 VARIANTS = ("voi-success", "voi", "voi-accuracy")
 WEIGHTED = {  # VoI by its weight of accuracy
@@ -64,11 +65,10 @@ def load_heldout(
         part = pairs.assign(**dict(zip(place, key, strict=True)), n=own["seed"].nunique())
         for measure in MEASURES:
             points = 100.0 * own.pivot(index="policy", columns="seed", values=measure).astype(float)
-            means = pd.Series(np.ascontiguousarray(points).mean(axis=1), points.index)
-            draws = pd.DataFrame(bootstrap_means(points.T, resamples=resamples), columns=points.index)
-            part[measure] = means[pairs["variant"]].to_numpy() - means[pairs["rival"]].to_numpy()
-            gains = draws[pairs["variant"]].to_numpy() - draws[pairs["rival"]].to_numpy()
-            part[f"{measure}_low"], part[f"{measure}_high"] = percentile_interval(gains)
+            gains = points.loc[pairs["variant"]].to_numpy() - points.loc[pairs["rival"]].to_numpy()
+            reach = 100.0 * reach_of(measure)
+            found = ratios(gains.T, np.ones_like(gains.T), resamples=resamples, reach=reach)
+            part[[measure, f"{measure}_low", f"{measure}_high"]] = np.transpose(found[:3])
         lows = part[[f"{measure}_low" for measure in MEASURES]]
         parts.append(part.assign(passes=(lows >= -MARGIN).all(axis=1) & (lows > 0).any(axis=1)))
     return pd.concat(parts, ignore_index=True)
