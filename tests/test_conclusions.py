@@ -46,7 +46,7 @@ MEASURED = (
 )  # fmt: skip
 MIRRORED = (*MEASURED[:4], "collapse_onset", "action_onset", "value")
 SECTIONS = (
-    "main-results", "what-the-repository-records", "terms", "over-time", "pareto",
+    "what-the-repository-records", "terms", "over-time", "pareto",
     "what-probes-find", "why-the-numbers", "one-episode", "how-a-section-is-made", "text-and-code",
     "environments", "voi", "theory", "robustness", "other-settings", "scoreboard", "optimal-bound",
     "language-model", "learning",
@@ -143,7 +143,7 @@ def changed(
     """Change what episodes are measured to be, draw nothing, and keep which conditions hold."""
     nothing = Nothing()
 
-    def keep(text: str, when: object) -> markup.Text:
+    def keep(text: str, when: object, about: str = "") -> markup.Text:
         found[text] = markup.is_so(when)
         return markup.Text(text)
 

@@ -20,6 +20,7 @@ _TITLES = WORLDS | {name: policy.title for name, policy in POLICIES.items()}
 _STRATUM = "stratum"  # a column of sets of worlds; elsewhere the same words are types of fields
 _PLACES = [*zip(WORLDS, WORLDS.values(), strict=True), *STRATUM_TITLES.items()]  # each by name and title
 _WORLDS = {name: place for place, names in reversed([*enumerate(_PLACES)]) for name in names}
+_WORLDS["procedural"] = _WORLDS["tools"]  # whatever it is called, and whatever stands beside it
 _PROTOCOLS = {name: place for place, names in enumerate(TITLES.items()) for name in names}
 
 
