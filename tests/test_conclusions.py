@@ -38,7 +38,7 @@ FEW = {
     "seeds": SEEDS, "more_seeds": "42:66", "training": "10000:10006", "resamples": 200,
     "setting_resamples": 200, "profiles": 16, "seeds_each": 10, "wide_profiles": 16, "pasts": 8,
     "futures": 4, "points": 3, "held_out": "10000:10012", "dry_run": 1, "jobs": 1,
-    "rounds": 3, "at_once": 16,
+    "rounds": 3, "at_once": 16, "logs": "42:54",
 }  # fmt: skip
 MEASURED = (
     "accuracy", "accuracy_terminal", "accuracy_slot", "success", "probes", "useful", "collapse_onset",
@@ -49,13 +49,17 @@ SECTIONS = (
     "what-the-repository-records", "terms", "over-time", "pareto",
     "what-probes-find", "why-the-numbers", "one-episode", "how-a-section-is-made", "text-and-code",
     "environments", "voi", "theory", "robustness", "other-settings", "scoreboard", "optimal-bound",
-    "language-model", "learning",
+    "language-model", "learning", "worth-of-nothing", "when-a-look-pays",
 )  # fmt: skip
 OTHERWISE = {
     "optimal-bound": ({"probes": 1}, {"steps": 6}),  # which enumerates states
     "language-model": ({"policies": "simple"},),  # whose estimate counts what policies share
     "voi": ({"protocol": "observed"},),  # which reads the policy's own notes
     "robustness": ({"profile": "overconfident"},),  # which asks what tells a wrong belief
+    "when-a-look-pays": (
+        {"profile": "scribe"},
+        {"more_seeds": "42:44", "seeds": "42:44"},
+    ),  # which steps through
     "theory": ({"protocol": "observed"}, {"profile": "careful"}),  # which repairs fields by itself
 }
 """Parameters with which a section is run again, each by itself."""
