@@ -31,6 +31,7 @@ from envprobe_book.pages import markup
 from envprobe_core import experiment, parallel
 from envprobe_core.facts import FACTS
 from envprobe_core.llm import replays, running
+from envprobe_core.llm.one_step import OneStep
 from envprobe_core.sources import ROOT
 
 SEEDS = "42:54"
@@ -177,7 +178,8 @@ def changed(
     def exchanged(path: Path, kind: type) -> tuple[object, dict[bytes, object]]:
         head, answers = read_answers(path, kind)
         texts = list(answers.values())
-        turn = len(texts) // 2 if kind is running.Trial and change is not CHANGES[0] else 0
+        asked = kind in (running.Trial, OneStep)
+        turn = len(texts) // 2 if asked and change is not CHANGES[0] else 0
         return head, dict(zip(answers, texts[turn:] + texts[:turn], strict=True))
 
     frame_of, evaluated = experiment.episode_frame, estimates.evaluate

@@ -69,14 +69,14 @@
     move({});
   }
 
-  const WIDE = 560, TALL = 250, EDGE = { left: 42, right: 64, top: 14, bottom: 34 };
+  const TALL = 250, EDGE = { left: 42, right: 64, top: 14, bottom: 34 };
 
   function showWorths(place) {
     const data = JSON.parse(place.querySelector("script").textContent);
     const { rates, horizon, curves, beside } = data, scores = Object.keys(curves);
-    const at = { score: scores[0], rate: data.at };
-    const x = (step) => EDGE.left + (step / (horizon - 1)) * (WIDE - EDGE.left - EDGE.right);
-    const picture = shape("svg", { class: "lp-picture worth-picture", viewBox: `0 0 ${WIDE} ${TALL}`, role: "img" });
+    const at = { score: scores[0], rate: data.at }, wide = place.clientWidth < 480 ? 340 : 560; // on a phone letters keep their size
+    const x = (step) => EDGE.left + (step / (horizon - 1)) * (wide - EDGE.left - EDGE.right);
+    const picture = shape("svg", { class: "lp-picture worth-picture", viewBox: `0 0 ${wide} ${TALL}`, role: "img" });
     const words = element("p", { role: "status", "aria-live": "polite" });
     const choice = element("select", { "aria-label": "what is scored" }, ...scores.map((score) => element("option", { value: score }, score)));
     const input = element("input", { type: "range", min: 0, max: rates.length - 1, step: 1, "aria-label": "hazard, a step" });
@@ -90,7 +90,7 @@
       const y = (worth) => EDGE.top + (1 - worth / top) * (TALL - EDGE.top - EDGE.bottom);
       const line = (curve) => curve.map((worth, step) => `${step ? "L" : "M"}${x(step).toFixed(1)} ${y(worth).toFixed(1)}`).join("");
       const ticks = [0, top / 2, top].map((worth) => [
-        shape("line", { x1: EDGE.left, x2: WIDE - EDGE.right, y1: y(worth), y2: y(worth), stroke: "currentColor", "stroke-opacity": 0.18 }),
+        shape("line", { x1: EDGE.left, x2: wide - EDGE.right, y1: y(worth), y2: y(worth), stroke: "currentColor", "stroke-opacity": 0.18 }),
         text({ x: EDGE.left - 6, y: y(worth) + 4 }, String(worth), { "text-anchor": "end" })]);
       const steps = [0, 5, 10, 15, 20, 25, 29].filter((step) => step < horizon).map((step) => text({ x: x(step), y: TALL - EDGE.bottom + 16 }, String(step), { "text-anchor": "middle" }));
       const faint = beside.filter((rate) => rate !== at.rate).map((rate) => shape("path", { d: line(own[rate]), fill: "none", stroke: "currentColor", "stroke-opacity": 0.45, "stroke-dasharray": "4 3" }));
@@ -98,12 +98,12 @@
       const ends = [...beside, at.rate].filter((rate, place, all) => all.lastIndexOf(rate) === place).map((rate) => ({ rate, to: y(own[rate].at(-1)) })).sort((one, other) => one.to - other.to);
       ends.forEach((end, place) => { if (place) end.to = Math.max(end.to, ends[place - 1].to + 14); });
       const over = Math.max(0, (ends.at(-1)?.to ?? 0) - (TALL - EDGE.bottom));
-      const names = ends.map(({ rate, to }) => text({ x: WIDE - EDGE.right + 6, y: to - over + 4 }, `h = ${rates[rate]}`, rate === at.rate ? { "font-weight": "bold" } : { "fill-opacity": 0.75 }));
+      const names = ends.map(({ rate, to }) => text({ x: wide - EDGE.right + 6, y: to - over + 4 }, `h = ${rates[rate]}`, rate === at.rate ? { "font-weight": "bold" } : { "fill-opacity": 0.75 }));
       picture.replaceChildren(...ticks.flat(), ...steps, ...faint,
         shape("line", { x1: x(best), x2: x(best), y1: y(0), y2: y(chosen[best]), stroke: "var(--pst-color-primary, #0a7d91)", "stroke-dasharray": "2 3" }),
         shape("path", { d: line(chosen), fill: "none", stroke: "var(--pst-color-primary, #0a7d91)", "stroke-width": 2.5 }),
         shape("circle", { cx: x(best), cy: y(chosen[best]), r: 4.5, fill: "var(--pst-color-primary, #0a7d91)" }), ...names,
-        text({ x: (EDGE.left + WIDE - EDGE.right) / 2, y: TALL - 3 }, "step of the look", { "text-anchor": "middle" }));
+        text({ x: (EDGE.left + wide - EDGE.right) / 2, y: TALL - 3 }, "step of the look", { "text-anchor": "middle" }));
       const told = `At a hazard of ${rates[at.rate]} a step, ${at.score}, one look is worth most at step ${best}: ${chosen[best].toFixed(2)} fields.`;
       change(picture, { "aria-label": `worth of one look in fields, by its step. ${told}` });
       change(input, { "aria-valuetext": String(rates[at.rate]) });
