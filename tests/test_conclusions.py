@@ -26,7 +26,7 @@ import envprobe_book.facts  # which fills FACTS
 from envprobe_book import claims
 from envprobe_book.analyses import calibration
 from envprobe_book.claims import PaperValue
-from envprobe_book.live_figures import Estimate, estimates, figure
+from envprobe_book.live_figures import Asked, estimates, figure
 from envprobe_book.pages import markup
 from envprobe_core import experiment, parallel
 from envprobe_core.facts import FACTS
@@ -158,7 +158,7 @@ def changed(
     def measuring(*given: object, **named: object) -> pd.DataFrame:
         return change(frame_of(*given, **named))
 
-    def turned(asked: Iterable[Estimate], *given: object) -> list[estimates.Found]:
+    def turned(asked: Iterable[Asked], *given: object) -> list[estimates.Found]:
         asked = list(asked)
         found = evaluated(asked, *given)
         if change is CHANGES[0]:

@@ -67,7 +67,7 @@ def computed(found):
     """What Python makes of a figure's estimates."""
     plain = {name: value for name, value in found["setting"].items() if name != "mutation_rate"}
     asked = [
-        estimates.Estimate(one["statistic"], one["measure"], tuple(one["arms"]), tuple(one["worlds"]))
+        estimates.Asked(one["statistic"], one["measure"], tuple(one["arms"]), tuple(one["worlds"]))
         for one in found["asked"]
     ]
     values = []

@@ -9,7 +9,7 @@ import pytest
 from playwright import sync_api as playwright
 
 from envprobe_book.live_figures import estimates
-from envprobe_book.live_figures.estimates import Estimate
+from envprobe_book.live_figures.estimates import Asked
 from envprobe_book.live_figures.words import said
 from envprobe_book.reproduce.sections import find_sections
 from test_pages import WAITS
@@ -40,7 +40,7 @@ def settled(page, name):
 def expected(figure, setting):
     """What Python finds for a figure at a setting."""
     asked = [
-        Estimate(one["statistic"], one["measure"], tuple(one["arms"]), tuple(one["worlds"]), one.get("found"))
+        Asked(one["statistic"], one["measure"], tuple(one["arms"]), tuple(one["worlds"]), one.get("found"))
         for one in (row["value"] for row in figure["rows"])
     ]
     return estimates.evaluate(asked, setting, figure["seeds"], figure["resamples"])

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from built_book import SMALL, engine_page
 from envprobe_book import compare, run
 from envprobe_book.live_figures import estimates
-from envprobe_book.live_figures.estimates import Estimate
+from envprobe_book.live_figures.estimates import Asked
 from envprobe_book.live_figures.scripts import SCRIPT, front_end
 from envprobe_book.live_figures.telling import families
 from envprobe_book.live_figures.words import PLACES, REST, said
@@ -113,9 +113,7 @@ def told(small_book):
 
 def estimate_of(row):
     own = row["value"]
-    return Estimate(
-        own["statistic"], own["measure"], tuple(own["arms"]), tuple(own["worlds"]), own.get("found")
-    )
+    return Asked(own["statistic"], own["measure"], tuple(own["arms"]), tuple(own["worlds"]), own.get("found"))
 
 
 def readings(slot, figures, found):

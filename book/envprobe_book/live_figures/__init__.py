@@ -9,7 +9,7 @@ The scripts beside the modules do the same in a page: `estimates.js` finds the n
 """
 
 from envprobe_book.live_figures.estimates import (
-    Estimate,
+    Asked,
     answers,
     fixed,
     gain,
@@ -36,7 +36,7 @@ from envprobe_book.live_figures.telling import (
 from envprobe_book.live_figures.walking import walk
 
 __all__ = [
-    "Estimate", "LiveFigure", "answers", "chips", "counted", "each", "fixed", "gain", "grouped", "handle",
+    "Asked", "LiveFigure", "answers", "chips", "counted", "each", "fixed", "gain", "grouped", "handle",
     "idling", "in_a_sentence", "knob", "live", "mean", "over", "pattern", "ranked", "shift", "steps", "tell",
     "track", "walk", "worded",
 ]  # fmt: skip

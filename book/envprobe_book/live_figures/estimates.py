@@ -1,6 +1,6 @@
 """What a figure's values are, as data: a statistic of a measure, over policies, worlds and seeds.
 
-An `Estimate` says it, and Python and a page find the same number for it: Python by `evaluate`, which runs the
+An `Asked` says it, and Python and a page find the same number for it: Python by `evaluate`, which runs the
 core and its statistics, a page by `estimates.js` beside this module, which asks the engine that the page
 carries. What an arm leaves open (budget, threshold, regime, profile, protocol) is the setting's, and that is
 what a reader moves.
@@ -34,7 +34,7 @@ KNOBS = ("budget", "threshold", "regime", "horizon", "profile", "protocol")
 
 
 @dataclass(frozen=True)
-class Estimate(What):
+class Asked(What):
     """A value of a figure: what is asked of episodes that a page can run.
 
     Attributes:
@@ -73,19 +73,19 @@ def _arm(policy: str, own: Plain) -> dict[str, Any]:
 
 def mean(
     policy: str, measure: str = "accuracy", worlds: str | Iterable[str] = "combined", **own: Any
-) -> Estimate:
+) -> Asked:
     """The mean of a measure of one policy; `own` is what no reader moves, such as `protocol`.
 
     >>> mean("simple", "success", "procedural", protocol="paper").worlds
     ('tooldag',)
     """
     ordered = tuple(sorted(_worlds(worlds)))  # as `summarize` resamples them
-    return Estimate("mean", measure, (_arm(policy, own),), ordered)
+    return Asked("mean", measure, (_arm(policy, own),), ordered)
 
 
 def gain(
     arm: str, reference: str, measure: str = "accuracy", worlds: str | Iterable[str] = "combined", **own: Any
-) -> Estimate:
+) -> Asked:
     """What an arm is ahead of a reference, in points where the measure is a share.
 
     >>> gain("simple", "periodic", protocol="released").scale
@@ -93,40 +93,40 @@ def gain(
     >>> gain("EnvProbe-Simple", "Periodic", worlds="tools", protocol="as written").arms[0]
     {'policy': 'simple', 'protocol': 'paper'}
     """
-    return Estimate("gain", measure, tuple(_arm(one, own) for one in (arm, reference)), _worlds(worlds))
+    return Asked("gain", measure, tuple(_arm(one, own) for one in (arm, reference)), _worlds(worlds))
 
 
-def shift(arm: str, reference: str, after: Plain, before: Plain, **named: Any) -> Estimate:
+def shift(arm: str, reference: str, after: Plain, before: Plain, **named: Any) -> Asked:
     """What a gain changes by when the setting turns from `before` to `after`.
 
     >>> len(shift("simple", "periodic", {"protocol": "paper:clock=stands"}, {"protocol": "paper"}).arms)
     4
     """
     one, other = (gain(arm, reference, **named, **dict(side)) for side in (after, before))
-    return Estimate("shift", one.measure, one.arms + other.arms, one.worlds)
+    return Asked("shift", one.measure, one.arms + other.arms, one.worlds)
 
 
-def steps(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Estimate:
+def steps(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Asked:
     """What of a gain in accuracy is there without any answer: between the yoked placebos of two policies.
 
     >>> steps("voi", "periodic", protocol="paper").arms[0]
     {'policy': 'yoked', 'replays': 'voi', 'protocol': 'paper'}
     """
     arms = tuple(_arm("yoked", {"replays": find_policy(one).name} | own) for one in (arm, reference))
-    return Estimate("gain", "accuracy", arms, _worlds(worlds))
+    return Asked("gain", "accuracy", arms, _worlds(worlds))
 
 
-def answers(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Estimate:
+def answers(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Asked:
     """What of a gain in accuracy is answers: the gain minus what is there without them.
 
     >>> answers("simple", "periodic", protocol="paper").statistic
     'shift'
     """
     whole, without = gain(arm, reference, worlds=worlds, **own), steps(arm, reference, worlds, **own)
-    return Estimate("shift", "accuracy", whole.arms + without.arms, whole.worlds)
+    return Asked("shift", "accuracy", whole.arms + without.arms, whole.worlds)
 
 
-def idling(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Estimate:
+def idling(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Asked:
     """What of a gain is the steps' beyond easier episodes; these are `gain(..., "zero")`.
 
     >>> idling("simple", "periodic", protocol="paper").measure
@@ -137,22 +137,22 @@ def idling(arm: str, reference: str, worlds: str | Iterable[str] = "combined", *
 
 def track(
     policy: str, worlds: str | Iterable[str] = "combined", measure: str = "accuracy", **own: Any
-) -> Estimate:
+) -> Asked:
     """The accuracy of one policy at each step, or with `probe` the share of episodes that probe at it.
 
     >>> track("simple", "tooldag", protocol="paper").statistic
     'track'
     """
-    return Estimate("track", measure, (_arm(policy, own),), _worlds(worlds))
+    return Asked("track", measure, (_arm(policy, own),), _worlds(worlds))
 
 
-def fixed(value: float, low: float = math.nan, high: float = math.nan) -> Estimate:
+def fixed(value: float, low: float = math.nan, high: float = math.nan) -> Asked:
     """A number that stays as it is beside those that move, such as one that the paper prints.
 
     >>> fixed(6.1, 4.0, 8.2).found
     {'value': 6.1, 'low': 4.0, 'high': 8.2}
     """
-    return Estimate("fixed", "", (), (), {"value": value, "low": low, "high": high})
+    return Asked("fixed", "", (), (), {"value": value, "low": low, "high": high})
 
 
 def condition_of(arm: Plain, world: str, setting: Plain) -> Condition:
@@ -168,7 +168,7 @@ def condition_of(arm: Plain, world: str, setting: Plain) -> Condition:
 
 
 def evaluate(
-    estimates: Iterable[Estimate], setting: Plain, seeds: str = "default", resamples: int = RESAMPLES
+    estimates: Iterable[Asked], setting: Plain, seeds: str = "default", resamples: int = RESAMPLES
 ) -> list[Found]:
     """The values of estimates at a setting, each condition run once.
 
@@ -218,7 +218,7 @@ def evaluate(
     return [_found(estimate, ready.get(place)) for place, estimate in enumerate(asked)]
 
 
-def _found(estimate: Estimate, measured: Found | None) -> Found:
+def _found(estimate: Asked, measured: Found | None) -> Found:
     """What a figure is given: what was measured, or what is fixed."""
     return dict(measured if estimate.found is None else estimate.found)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from envprobe_book.analyses import nondominated
-from envprobe_book.live_figures.estimates import Estimate, Found, evaluate
+from envprobe_book.live_figures.estimates import Asked, Found, evaluate
 from envprobe_book.live_figures.readings import Reading
 from envprobe_book.live_figures.scripts import lab_widget
 from envprobe_book.live_figures.telling import Told
@@ -258,7 +258,7 @@ def live(
     if not given:
         raise InputError(f"live: nothing to show in {name}; give at least one row")
     for row in given:
-        if not isinstance(row.get("value"), Estimate):
+        if not isinstance(row.get("value"), Asked):
             raise InputError(f"live: a row of {name} has no estimate as its value: {str(row)[:200]}")
     level = find_regime(regime or "S2")
     if not is_whole(budget) or not OWN <= budget <= level.horizon:

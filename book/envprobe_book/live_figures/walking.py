@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from envprobe_book.live_figures.estimates import Estimate, Found, evaluate, gain, shift
+from envprobe_book.live_figures.estimates import Asked, Found, evaluate, gain, shift
 from envprobe_book.live_figures.figure import NUMBERS, OWN, LiveFigure, _plain, _series, live
 from envprobe_book.live_figures.telling import Told, families, pattern, tell
 from envprobe_book.pages.draw import draw
@@ -181,13 +181,13 @@ def walk(
     ordered = [one for one in deeds() if one in DEPARTURES and getattr(start, one) != getattr(stop, one)]
     named = {"threshold": threshold, "regime": regime, "profile": profile}
 
-    def run(rows: Iterable[Estimate], draws: int = resamples) -> list[Found]:
+    def run(rows: Iterable[Asked], draws: int = resamples) -> list[Found]:
         return evaluate(rows, named | {"budget": None if budget == OWN else budget}, seeds, draws)
 
-    def gains(names: Iterable[str], other: str = reference) -> list[Estimate]:
+    def gains(names: Iterable[str], other: str = reference) -> list[Asked]:
         return [gain(arm, other, worlds=worlds, protocol=one) for one in names]
 
-    def shares(names: Sequence[str]) -> list[Estimate]:
+    def shares(names: Sequence[str]) -> list[Asked]:
         turns = [({"protocol": after}, {"protocol": before}) for before, after in pairwise(names)]
         return [shift(arm, reference, *turn, worlds=worlds) for turn in turns]
 
