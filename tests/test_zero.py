@@ -98,6 +98,27 @@ def test_a_table_that_never_changes_scores_what_a_plain_loop_says(world, protoco
         np.testing.assert_array_equal(np.isnan(track[:, 1:]), np.isnan(recording.accuracy[:, 1:]))
 
 
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_what_an_instance_does_not_have_counts_neither_as_right_nor_as_wrong(protocol):
+    """No regime of the book has graphs that lack an edge; here some edges of each are taken away."""
+    condition, rng = condition_of("graphnav", "simple", protocol), np.random.default_rng(0)
+    recording, first = simulate_logged(condition, np.arange(12)), 1 + condition.built.rules.keys
+    lacks = rng.random((12, condition.built.fields)) < 0.4
+    lacks[:, :first] = False
+    recording = replace(recording, gold=np.where(lacks[:, None], -1, recording.gold).astype(np.int8))
+    zero = zero_of(condition)
+    np.testing.assert_allclose(
+        zero_accuracy(condition, zero, recording), naive_accuracy(condition, zero, recording), atol=1e-12
+    )
+    learned = best_table(condition, recording).table
+    assert (learned >= 0).all()
+    reached = zero_accuracy(condition, best_table(condition, recording), recording).mean()
+    for field in range(first, condition.built.fields):
+        other = learned.copy()
+        other[field] = 1 - other[field]
+        assert zero_accuracy(condition, Zero(other, zero.place), recording).mean() <= reached + 1e-12
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("world", WORLDS)
 @settings(max_examples=25)
