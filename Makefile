@@ -94,7 +94,7 @@ kills: $(MADE) ## reproduce, book and run killed 20 times each at random moments
 	$(BIN)/python tests/kills.py book
 	$(BIN)/python tests/kills.py run
 
-mutants: $(MADE) ## mutation testing of statistics, measures, judge and rules: one mutant in ten (SAMPLE=all)
+mutants: $(MADE) ## mutation testing of statistics, measures, judge, rules, kernel: one mutant in ten (SAMPLE=all)
 	$(BIN)/python tests/mutants.py --sample $(or $(SAMPLE),7)
 
 PIN := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --universal \

@@ -3,9 +3,9 @@
     python tests/mutants.py                              # one mutant in ten (`make mutants`)
     python tests/mutants.py --sample all rules judge     # all of some parts; of all parts it takes hours
 
-Each part is mutated by mutmut in a copy of the checkout, `build/mutants/PART`. Probe rules are compiled, and
-mutmut leaves decorated functions alone: their copy loses its decorators, and runs as plain Python. What is
-left alive is listed; `mutmut show NAME` in the copy shows a mutant.
+Each part is mutated by mutmut in a copy of the checkout, `build/mutants/PART`, where both packages lie side by
+side. Some parts are compiled, and mutmut leaves decorated functions alone: their copy loses its decorators, and
+runs as plain Python. What is left alive is listed; `mutmut show NAME` in the copy shows a mutant.
 """
 
 import argparse
@@ -17,20 +17,21 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+EPISODES = "test_golden_engine.py::test_an_episode_is_what_it_was"
 PARTS = {  # what is mutated, and the tests that should notice
-    "statistics": ("statistics.py", ["test_statistics.py"]),
-    "measures": ("measures.py", ["test_measures.py"]),
-    "judge": ("claims/judge.py", ["test_claims.py"]),
-    "rules": (
-        "policies/rules.py",
-        ["test_policies.py", "test_golden_engine.py::test_an_episode_is_what_it_was"],
-    ),
+    "statistics": ("envprobe_core/statistics.py", ["test_statistics.py"]),
+    "resampling": ("envprobe_core/resampling.py", ["test_statistics.py"]),
+    "measures": ("envprobe_core/measures.py", ["test_measures.py"]),
+    "judge": ("envprobe_book/claims/judge.py", ["test_claims.py"]),
+    "rules": ("envprobe_core/policies/rules.py", ["test_policies.py", EPISODES]),
+    "kernel": ("envprobe_core/engine/kernel.py", [EPISODES]),
 }
+COMPILED = re.compile(r"^@(?:helper|inline|kernel|summing|for_pages)\b.*\n", re.MULTILINE)
 CONFIG = """
 [tool.mutmut]
-source_paths = ["envprobe_core"]
-only_mutate = ["envprobe_core/{file}"]
-also_copy = ["data", "notebooks", "tests"]
+source_paths = ["envprobe_core", "envprobe_book"]
+only_mutate = ["{file}"]
+also_copy = ["book", "data", "notebooks", "tests"]
 pytest_add_cli_args = ["-p", "no:cacheprovider"]
 pytest_add_cli_args_test_selection = {tests}
 """
@@ -42,14 +43,17 @@ def mutate(part, sample):
     file, tests = PARTS[part]
     copy = ROOT / "build" / "mutants" / part
     shutil.rmtree(copy, ignore_errors=True)
-    for name in ("envprobe_core", "data", "notebooks", "tests"):
-        shutil.copytree(ROOT / name, copy / name)
+    ours = shutil.ignore_patterns("__pycache__", "_build", "executed")
+    for name in ("envprobe_core", "book", "data", "notebooks", "tests"):
+        shutil.copytree(ROOT / name, copy / name, ignore=ours)
+    shutil.move(copy / "book" / "envprobe_book", copy / "envprobe_book")
     config = CONFIG.format(file=file, tests=[f"tests/{test}" for test in tests])
     (copy / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + config)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    if part == "rules":
-        source = copy / "envprobe_core" / file
-        source.write_text(re.sub(r"^@(compiled|apart)\n", "", source.read_text(), flags=re.MULTILINE))
+    source = copy / file
+    plain = COMPILED.sub("", source.read_text())
+    if plain != source.read_text():
+        source.write_text(plain)
         environment["NUMBA_DISABLE_JIT"] = "1"
     how = {"cwd": copy, "env": environment, "check": True}
     mutmut = Path(sys.executable).with_name("mutmut")
