@@ -4,8 +4,8 @@
     python tests/mutants.py --sample all rules judge     # all of some parts; of all parts it takes hours
 
 Each part is mutated by mutmut in a copy of the checkout, `build/mutants/PART`, where both packages lie side
-by side. Some parts are compiled, and mutmut leaves decorated functions alone: their copy has no decorators and
-runs as plain Python. What is left alive is listed; `mutmut show NAME` in the copy shows a mutant.
+by side. Some parts are compiled, and mutmut leaves decorated functions alone: their copy loses decorators,
+and runs as plain Python. What is left alive is listed; `mutmut show NAME` in the copy shows a mutant.
 """
 
 import argparse
