@@ -83,6 +83,15 @@ NUMBERS = ("mean", "low", "high", "low_adjusted", "high_adjusted", "p", "p_adjus
 EDGE = 1e-9  # relative slack of comparisons with a bound: rounding, not evidence
 
 
+class Case(NamedTuple):
+    """A verdict, and between which bounds an adjusted interval lies that has it."""
+
+    verdict: str
+    low: float = -np.inf  # the least that its low end may be
+    high: float = np.inf  # the most that its high end may be
+    same: bool = False  # instead: the two sides agree in every episode
+
+
 class Decision(NamedTuple):
     """What became of one comparison of a claim, in those columns that have enough episodes."""
 
@@ -170,33 +179,65 @@ def discordant(sample: Sample) -> tuple[list[int], list[int]]:
     return np.count_nonzero(won, axis=0).tolist(), np.count_nonzero(lost, axis=0).tolist()
 
 
-def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> npt.NDArray[np.str_]:
-    """What an estimate says of a claim, [column]."""
-    low, high, level = found.low_adjusted, found.high_adjusted, claim.level
+def _past(bound: float) -> float:
+    """The least number above a bound."""
+    return float(np.nextafter(bound, np.inf))
+
+
+def _before(bound: float) -> float:
+    return float(np.nextafter(bound, -np.inf))
+
+
+def cases_of(claim: Claim, direction: str) -> tuple[Case, ...]:
+    """The verdicts that a comparison can have, of which the first that fits is its own; else *inconclusive*.
+
+    A page that runs other seeds is given them as data. Of a test by p (`mcnemar`) the sides have no bounds.
+
+    >>> from envprobe_book.claims import find_claim
+    >>> [case.verdict for case in cases_of(find_claim("main-procedural"), "greater")]
+    ['no effect', 'negligible', 'holds, other size', 'holds, other size', 'holds', 'reverses']
+    """
+    level = claim.level
     slack = EDGE * max(1.0, abs(level))
     if direction in ("none", "equal"):
-        reach = claim.margin + slack
-        within = (level - reach <= low) & (high <= level + reach)
-        outside = (low > level + reach) | (high < level - reach)
-        return np.select([within, outside], [HOLDS, REVERSES], INCONCLUSIVE)
+        reach = claim.margin + slack  # type: ignore[operator]  # it has one
+        outside = Case(REVERSES, low=_past(level + reach)), Case(REVERSES, high=_before(level - reach))
+        return Case(HOLDS, level - reach, level + reach), *outside
+    above, below = Case(HOLDS, low=_past(level + slack)), Case(HOLDS, high=_before(level - slack))
+    claimed, against = (above, below) if direction == "greater" else (below, above)
+    if claim.kind == "mcnemar":
+        claimed = against = Case(HOLDS)
+    found = []
+    if level == 0.0:
+        found.append(Case(NO_EFFECT, same=True))
+        if claim.unit in TRIFLE:
+            found.append(Case(NEGLIGIBLE, -TRIFLE[claim.unit], TRIFLE[claim.unit]))
+    if claim.printed is not None:
+        least, most = claim.printed
+        slack = EDGE * max(1.0, abs(least), abs(most))
+        found.append(Case(OTHER_SIZE, max(claimed.low, _past(most + slack)), claimed.high))
+        found.append(Case(OTHER_SIZE, claimed.low, min(claimed.high, _before(least - slack))))
+    return *found, claimed, against._replace(verdict=REVERSES)
+
+
+def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> npt.NDArray[np.str_]:
+    """What an estimate says of a claim, [column]."""
+    low, high, by_p = found.low_adjusted, found.high_adjusted, {}
     if claim.kind == "mcnemar":
         won, lost = map(np.array, discordant(sample))
         claimed = (direction == "either") | ((won > lost) == (direction == "greater"))
-        claimed, against = (side & (found.p_adjusted < 1 - LEVEL) for side in (claimed, ~claimed))
-    else:
-        above, below = low > level + slack, high < level - slack
-        claimed, against = (above, below) if direction == "greater" else (below, above)
-    same, trifle = np.zeros((2, *low.shape), bool)
-    if level == 0.0:
-        reach = TRIFLE.get(claim.unit, -1.0)
-        same, trifle = ~np.any(sample.top, axis=0), (-reach <= low) & (high <= reach)
-    words = {NO_EFFECT: same, NEGLIGIBLE: trifle, HOLDS: claimed, REVERSES: against}
-    verdict = np.select(list(words.values()), list(words), INCONCLUSIVE)
-    if claim.printed is None:
-        return verdict
-    slack = EDGE * max(1.0, *map(abs, claim.printed))
-    other = (low > claim.printed[1] + slack) | (high < claim.printed[0] - slack)
-    return np.where((verdict == HOLDS) & other, OTHER_SIZE, verdict)
+        significant = found.p_adjusted < 1 - LEVEL
+        by_p = {
+            HOLDS: significant & claimed,
+            OTHER_SIZE: significant & claimed,
+            REVERSES: significant & ~claimed,
+        }
+    same, cases = ~np.any(sample.top, axis=0), cases_of(claim, direction)
+    fits = [
+        same if one.same else (one.low <= low) & (high <= one.high) & by_p.get(one.verdict, True)
+        for one in cases
+    ]
+    return np.select(fits, [one.verdict for one in cases], INCONCLUSIVE)
 
 
 def combine(found: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
