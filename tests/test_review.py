@@ -168,11 +168,11 @@ def test_a_number_tells_by_pointer_click_and_keyboard(browse, page_file):
 def test_the_filter_leaves_what_was_asked_for_and_stands_in_the_address(browse, page_file):
     page = browse(page_file.as_uri())
     board = findings().board
-    chip = page.locator('.review-chip[data-verdict="reverses"]').first
+    chip = page.locator('.review-chip[data-group="against"]').first
     chip.focus()
     page.keyboard.press("Space")
     page.get_by_label("Under which protocol").last.select_option("observed")
-    wanted = set(board.query("protocol == 'observed' and verdict == 'reverses'")["claim"])
+    wanted = set(board.query("protocol == 'observed' and verdict in ['reverses', 'not as printed']")["claim"])
 
     def left():
         return {
@@ -182,12 +182,14 @@ def test_the_filter_leaves_what_was_asked_for_and_stands_in_the_address(browse, 
     assert left() == wanted
     cells = page.locator(".review-cell:visible").evaluate_all("all => all.map((one) => one.hash.slice(6))")
     assert set(cells) == wanted & set(cells) != set()
-    assert page.url.endswith("?show=reverses&under=observed")
+    assert page.url.endswith("?show=against&under=observed")
     page.reload()
     assert left() == wanted
     assert chip.get_attribute("aria-pressed") == "true"
-    page.locator('.review-chip[data-verdict="holds"]').last.click()
-    wanted |= set(board.query("protocol == 'observed' and verdict == 'holds'")["claim"])
+    page.locator('.review-chip[data-group="agrees"]').last.click()
+    wanted |= set(
+        board.query("protocol == 'observed' and verdict in ['holds', 'near', 'as printed']")["claim"]
+    )
     assert left() == wanted
     page.get_by_role("button", name="show all").first.click()
     assert page.locator("tr[id]:visible").count() == board["claim"].nunique()

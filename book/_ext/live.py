@@ -20,6 +20,7 @@ from sphinx.util.docutils import SphinxRole
 from envprobe_book.classroom import policy_page
 from envprobe_book.live_figures import scripts as live_figures
 from envprobe_book.page_engine import HERE, SCRIPT, write_page_engine
+from envprobe_book.pages import other_seeds
 from envprobe_book.pages.markup import LIVE, fixed_mark
 from envprobe_book.reproduce.sections import file_digest
 from envprobe_core.compiled.compiled_files import EDITION
@@ -29,6 +30,7 @@ FIRST = 690  # before the scripts that use it
 AFTER_THE_ENGINE = 695
 _ASKS = re.compile(r"<[^>]*\sdata-engine\b")
 _OWN = re.compile(r'<[^>]*\sclass="own-policy"')
+_SEEDS = re.compile(r'<[^>]*\sclass="other-seeds"')
 _LIVE = re.compile(r'<[^>]*\sclass="[^"]*\blive-(?:figure|plane|looks|walk|explorer)\b')
 
 
@@ -76,8 +78,11 @@ def add_engine(app: Sphinx, pagename: str, templatename: str, context: dict[str,
     if not written:
         return
     app.add_js_file(SCRIPT, priority=FIRST, loading_method="defer")
-    if _LIVE.search(context["body"]):
+    asks_seeds = _SEEDS.search(context["body"])
+    if asks_seeds or _LIVE.search(context["body"]):
         add_front_end(app, live_figures.SCRIPT, live_figures.front_end(), *live_figures.STYLES)
+    if asks_seeds:
+        add_front_end(app, other_seeds.SCRIPT, other_seeds.script(), *other_seeds.STYLES)
     if _OWN.search(context["body"]):
         add_front_end(app, policy_page.SCRIPT, policy_page.policy_script(), policy_page.STYLE)
 

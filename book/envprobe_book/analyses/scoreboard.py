@@ -25,7 +25,18 @@ from envprobe_book.claims import (
     policy_and_budget,
     stratum_of,
 )
-from envprobe_book.claims.judge import CANNOT_DIFFER, INCONCLUSIVE, VERDICTS, judge
+from envprobe_book.claims.judge import (
+    CANNOT_DIFFER,
+    HOLDS,
+    INCONCLUSIVE,
+    INPUT,
+    NEGLIGIBLE,
+    NO_EFFECT,
+    NOT_TESTED,
+    OTHER_SIZE,
+    REVERSES,
+    judge,
+)
 from envprobe_book.facts import FACTS
 from envprobe_book.pages.markup import EMPTY, FIXED, MINUS
 from envprobe_core.comparing import columns_read
@@ -52,7 +63,15 @@ RECORDED = {  # the keys of a plain record, and the columns of `judge` that they
     "paper": "paper_value", "ours": "estimate", "protocol": "protocol", "profile": "profile",
     "interval": "", "verdict": "verdict", "section": "section",
 }  # fmt: skip
-SIGNS = dict(zip(VERDICTS, "✓≈?=~∥✗○◇☑☐•–", strict=True))
+GROUPS = {  # six signs with a word each, and the verdicts that wear them
+    "agrees": ("✓", (HOLDS, "near", "as printed")),
+    "another number": ("≈", (OTHER_SIZE, "differs")),
+    "open": ("?", (INCONCLUSIVE,)),
+    "nothing there": ("=", (NO_EFFECT, NEGLIGIBLE)),
+    "against": ("✗", (REVERSES, "not as printed")),
+    "no test": ("–", (CANNOT_DIFFER, INPUT, NOT_TESTED)),
+}
+SIGNS = {verdict: sign for sign, verdicts in GROUPS.values() for verdict in verdicts}
 
 
 # every claim

@@ -8,7 +8,8 @@
 //   track(values, times, options)           {t, value, low, high} of a track [unit * times + time]
 //   wilson(successes, n)                    {value, low, high, n} of a share, at 95%
 //
-// Options are those of Python: `strata`, a label a unit, `resamples`, `contrasted` and `reach`.
+// Options are those of Python: `strata`, a label a unit, `resamples`, `contrasted` and `reach`; of `ratios` also `family`,
+// the comparisons that `lowAdjusted` and `highAdjusted` allow for.
 (() => {
   "use strict";
 
@@ -28,7 +29,7 @@
     return { places, ends };
   }
 
-  function ratios(tops, bottoms, { strata = null, resamples = RESAMPLES, contrasted = false, reach = NaN } = {}) {
+  function ratios(tops, bottoms, { strata = null, resamples = RESAMPLES, contrasted = false, reach = NaN, family = 1 } = {}) {
     const columns = [...tops, ...bottoms], width = columns.length, n = columns[0].length;
     const { places, ends } = ordered(strata, n);
     const { names, scratch } = engine.names().statistics;
@@ -42,12 +43,12 @@
     columns.forEach((column, at) => places.forEach((unit, place) => (values[at * n + place] = column[unit])));
     new BigInt64Array(machine.memory.buffer, behind, ends.length).set(ends.map(BigInt));
     machine.call(
-      returned, returned + 8, ...machine.two(given), ...machine.one(behind, ends.length, 8), BigInt(contrasted), 0n, 0, LEVEL, 1, reach,
+      returned, returned + 8, ...machine.two(given), ...machine.one(behind, ends.length, 8), BigInt(contrasted), 0n, 0, LEVEL, family, reach,
       ...machine.one(drawn, n, 8), ...machine.two(whole), ...machine.two(draws), ...machine.two(found),
     );
     const parts = machine.values(found), place = (name) => names.indexOf(name);
     const read = (at, name) => parts[at * names.length + place(name)];
-    return Array.from({ length: count }, (_, at) => ({ value: read(at, "mean"), low: read(at, "low"), high: read(at, "high"), n: read(at, "n") }));
+    return Array.from({ length: count }, (_, at) => ({ value: read(at, "mean"), low: read(at, "low"), high: read(at, "high"), n: read(at, "n"), lowAdjusted: read(at, "low_adjusted"), highAdjusted: read(at, "high_adjusted") }));
   }
 
   const mean = (values, options) => ratios([values], [new Float64Array(values.length).fill(1)], options)[0];

@@ -1,5 +1,5 @@
 // The paper's tables and the list of claims: a number says beside itself what its link leads to, and a filter
-// hides what a reader has not asked for. What is asked stands in the address: ?show=reverses,holds&under=paper
+// hides what a reader has not asked for. What is asked stands in the address: ?show=against,agrees&under=paper
 //
 // A classic script, after the tools of widgets/shared.js (`EnvProbe.dom`). Without it the tables are plain, and a link opens the fold below its table.
 (() => {
@@ -93,23 +93,24 @@
   /** @type {NodeListOf<HTMLElement>} */
   const judged = page.querySelectorAll("[data-verdicts]");
   const rows = [...judged].map((root) => ({ root, verdicts: JSON.parse(root.dataset.verdicts) }));
-  const protocols = JSON.parse(review.dataset.protocols), verdicts = JSON.parse(review.dataset.order);
+  const protocols = JSON.parse(review.dataset.protocols), groups = JSON.parse(review.dataset.groups); // {word: [sign, verdicts]}
   const asked = new URLSearchParams(location.search);
-  const chosen = new Set((asked.get("show") ?? "").split(",").filter((name) => verdicts.includes(name)));
+  const chosen = new Set((asked.get("show") ?? "").split(",").filter((word) => Object.hasOwn(groups, word)));
   let under = Object.hasOwn(protocols, asked.get("under")) ? asked.get("under") : "";
 
   const ownVerdicts = ({ verdicts: own }) => (under ? [own[under]] : Object.keys(protocols).map((name) => own[name])).filter(Boolean);
-  const isAsked = (row) => !chosen.size || ownVerdicts(row).some((verdict) => chosen.has(verdict));
+  const isIn = (row, word) => ownVerdicts(row).some((verdict) => groups[word][1].includes(verdict));
+  const isAsked = (row) => !chosen.size || [...chosen].some((word) => isIn(row, word));
   const cells = rows.filter(({ root }) => root.matches(".review-cell"));
   const claims = rows.filter(({ root }) => root.matches("tr[id]")); // those of the first agent
 
   // One filter stands above the tables, and one above the list of claims; both say the same.
   function makeFilter(_, place) {
     const said = element("p", { class: "review-count", ...(place === 0 ? { role: "status" } : {}) }); // one is read aloud
-    const chips = verdicts.map((verdict) => {
-      const chip = element("button", { type: "button", class: "review-chip", "data-verdict": verdict });
+    const chips = Object.entries(groups).map(([word, [, verdicts]]) => {
+      const chip = element("button", { type: "button", class: "review-chip", "data-group": word, title: verdicts.join("; ") });
       chip.addEventListener("click", () => {
-        if (!chosen.delete(verdict)) chosen.add(verdict);
+        if (!chosen.delete(word)) chosen.add(word);
         apply();
       });
       return chip;
@@ -137,10 +138,10 @@
     const told = chosen.size ? `${left(claims)} of ${claims.length} claims, ${left(cells)} of ${cells.length} printed numbers` : `${claims.length} claims, ${cells.length} printed numbers`;
     for (const { chips, select, all, said } of filters) {
       for (const chip of chips) {
-        const { verdict } = chip.dataset, count = claims.filter((row) => ownVerdicts(row).includes(verdict)).length;
-        chip.setAttribute("aria-pressed", String(chosen.has(verdict)));
-        chip.hidden = count === 0 && !chosen.has(verdict);
-        chip.replaceChildren(`${review.dataset.signs[verdicts.indexOf(verdict)]} ${verdict} `, element("span", { class: "review-number" }, String(count)));
+        const { group } = chip.dataset, count = claims.filter((row) => isIn(row, group)).length;
+        chip.setAttribute("aria-pressed", String(chosen.has(group)));
+        chip.hidden = count === 0 && !chosen.has(group);
+        chip.replaceChildren(`${groups[group][0]} ${group} `, element("span", { class: "review-number" }, String(count)));
       }
       select.value = under;
       all.hidden = !chosen.size;
@@ -163,7 +164,7 @@
       }
     }
     const url = new URL(location.href);
-    if (chosen.size) url.searchParams.set("show", verdicts.filter((verdict) => chosen.has(verdict)).join(","));
+    if (chosen.size) url.searchParams.set("show", Object.keys(groups).filter((word) => chosen.has(word)).join(","));
     else url.searchParams.delete("show");
     if (under) url.searchParams.set("under", under);
     else url.searchParams.delete("under");

@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 
 from envprobe_book.analyses.review import Typical, campaigns_of, recorded_of
-from envprobe_book.analyses.scoreboard import SIGNS, as_printed
+from envprobe_book.analyses.scoreboard import GROUPS, SIGNS, as_printed
 from envprobe_book.claims import LEVELS, Claim, PaperValue
-from envprobe_book.claims.judge import NOT_TESTED, VERDICTS
+from envprobe_book.claims.judge import NOT_TESTED
 from envprobe_book.claims.printed import (
     COUNT,
     INTERVAL,
@@ -115,8 +115,7 @@ def show_tables(findings: Findings, tables: Iterable[PrintedTable] | None = None
         for title, cells in table.rows
     ]
     protocols = {name: in_words(name) for name in dict.fromkeys(findings.board["protocol"])}
-    data = {"protocols": json.dumps(protocols), "order": json.dumps(VERDICTS)}
-    data["signs"] = "".join(SIGNS[verdict] for verdict in VERDICTS)
+    data = {"protocols": json.dumps(protocols), "groups": json.dumps(GROUPS)}
     told = " ".join(f'data-{name}="{html.escape(text, quote=True)}"' for name, text in data.items())
     return Html(f'<div class="review" {told}>{body}</div>', "\n".join(lines))
 
