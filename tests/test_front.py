@@ -8,13 +8,20 @@ from playwright import sync_api as playwright
 from envprobe_book.live_figures import gain, handle, live
 from envprobe_book.live_figures.front import Abstract, Claim
 
-SETTLED = "!document.querySelector(':is(.live-plane, .live-abstract) :is(.live-old, .live-rough)')"
+SETTLED = """![...document.querySelectorAll(':is(.live-plane, .live-abstract) :is(.live-old, .live-rough)')]
+  .some((one) => one.checkVisibility())"""
 PLACED = ".live-plane-lead, .live-handle, .live-plane-frame, form.guess, .live-episode, .live-abstract"
 TOPS = f"""[...document.querySelectorAll('{PLACED}')]
   .map((node) => Math.round(node.getBoundingClientRect().top + scrollY)).join()"""
 LEFTS = (
     "[...document.querySelectorAll('.live-handle')].map((node) => node.getBoundingClientRect().left).join()"
 )
+ADDED = """() => {
+  const figure = (name) => EnvProbe.live.figures[`claim-without-u-${name}`];
+  const found = (name) => figure(name).found.map(({value}) => value.value);
+  const [, ...whole] = found("figure"), parts = found("parts");
+  return whole.map((one, at) => [one, parts.slice(3 * at, 3 * at + 3)]);
+}"""
 OLD = "document.querySelectorAll('.live-plane-lead :is(.live-old, .live-rough)').length"
 
 
@@ -29,7 +36,7 @@ def test_a_handle_says_the_setting_and_its_bounds():
 def test_an_abstract_reads_as_a_paragraph_and_has_a_panel_a_claim():
     rows = [{"name": "a", "value": gain("simple", "periodic")}]
     figure = live("forest", "f", rows, title="", seeds="0:20", resamples=100)
-    one = Claim("+1.0", figure, [], [figure.at(name="a")], {"On": "a.html"})
+    one = Claim("+1.0", figure, figure, [], [figure.at(name="a")], {"On": "a.html"})
     page = Abstract("It prints {all}.", {"all": one}, "Press.", first="all")._repr_mimebundle_()
     assert page["text/plain"] == "It prints +1.0."
     assert (
@@ -90,4 +97,15 @@ def test_a_number_of_the_abstract_opens_what_came_of_it(browse, html):
             "href", re.compile("budget=15")
         )
     page.wait_for_function(SETTLED, timeout=60_000)
-    playwright.expect(page.locator("#claim-doubt")).to_contain_text("With 15 looks and a gate at 2.50")
+    playwright.expect(page.locator("#claim-without-u")).to_contain_text("With 15 looks and a gate at 2.50")
+    for whole, parts in page.evaluate(ADDED):
+        assert sum(parts) == pytest.approx(whole, abs=1e-9)
+
+
+@pytest.mark.browser
+def test_a_sections_lead_has_the_setting_under_the_hand(browse, html):
+    page = browse(html.as_uri(), "/executed/main-results.html")
+    handle = page.get_by_role("slider", name="Looks that an episode may spend")
+    handle.press("ArrowRight")
+    playwright.expect(handle).to_have_text("8 probes")
+    playwright.expect(page.locator(".live-bar [data-knob=budget]")).to_have_value("8")

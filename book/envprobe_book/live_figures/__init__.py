@@ -15,6 +15,7 @@ from envprobe_book.live_figures.estimates import (
     gain,
     idling,
     mean,
+    net,
     shift,
     steps,
     track,
@@ -22,6 +23,7 @@ from envprobe_book.live_figures.estimates import (
 from envprobe_book.live_figures.figure import LiveFigure, live, over
 from envprobe_book.live_figures.readings import chips
 from envprobe_book.live_figures.telling import (
+    at_setting,
     counted,
     each,
     grouped,
@@ -36,7 +38,7 @@ from envprobe_book.live_figures.telling import (
 from envprobe_book.live_figures.walking import walk
 
 __all__ = [
-    "Asked", "LiveFigure", "answers", "chips", "counted", "each", "fixed", "gain", "grouped", "handle",
-    "idling", "in_a_sentence", "knob", "live", "mean", "over", "pattern", "ranked", "shift", "steps", "tell",
-    "track", "walk", "worded",
+    "Asked", "LiveFigure", "answers", "at_setting", "chips", "counted", "each", "fixed", "gain", "grouped",
+    "handle", "idling", "in_a_sentence", "knob", "live", "mean", "net", "over", "pattern", "ranked", "shift",
+    "steps", "tell", "track", "walk", "worded",
 ]  # fmt: skip

@@ -540,7 +540,8 @@
       const own = () => (shares && !upright ? Math.min((columns > 1 ? 0.36 : 0.5) * width, longest * LETTER + 10) : 0);
       const each = () => (width - (columns - 1) * gap - (upright ? UP : own())) / columns;
       if (width < PHONE && !shares) columns = 1;
-      while (columns > 1 && each() < LEAST) columns -= 1;
+      const least = figure.kind === "forest" ? NARROW : LEAST; // its values stay beside its marks
+      while (columns > 1 && each() < least) columns -= 1;
       const down = Math.ceil(count / columns), full = count % columns === 0;
       const alone = Math.min(0.5 * (width / columns), longest * LETTER + 10); // where each panel has its own names
       const left = shares ? own() : alone, first = shares ? each() + (upright ? UP - 4 : own()) : 0;

@@ -135,6 +135,15 @@ def idling(arm: str, reference: str, worlds: str | Iterable[str] = "combined", *
     return replace(steps(arm, reference, worlds, **own), measure="accuracy-zero")
 
 
+def net(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Asked:
+    """What of a gain is answers beyond what they ease; with easier episodes and `idling` it adds up.
+
+    >>> net("simple", "periodic", protocol="paper").measure
+    'accuracy-zero'
+    """
+    return replace(answers(arm, reference, worlds, **own), measure="accuracy-zero")
+
+
 def track(
     policy: str, worlds: str | Iterable[str] = "combined", measure: str = "accuracy", **own: Any
 ) -> Asked:

@@ -18,7 +18,7 @@ from envprobe_book.analyses import nondominated
 from envprobe_book.live_figures.estimates import Asked, Found, evaluate
 from envprobe_book.live_figures.readings import Reading
 from envprobe_book.live_figures.scripts import lab_widget
-from envprobe_book.live_figures.telling import Told
+from envprobe_book.live_figures.telling import HIGHEST, Told
 from envprobe_book.pages.draw import PROTOCOL_DASHES, draw
 from envprobe_book.pages.figures import POLICY_STYLES, Drawing, policy_title, titled
 from envprobe_book.pages.markup import holds, script_json
@@ -30,7 +30,6 @@ from envprobe_core.statistics import RESAMPLES
 
 Row = Mapping[str, Any]
 OWN = -1  # as a budget: the regime's
-HIGHEST = 4.0  # of the threshold's slider: a score is the sum of four terms of at most 1
 LABELS = ("panel", "name", "series")
 NUMBERS = "numbers"  # a figure that sentences alone show
 BOTH = ("points", "frontier")  # whose marks have two values

@@ -7,6 +7,7 @@
 //                                the seed whose paired difference is the median one: {seed, value, of}
 //   watch(condition, seed, against, arm)
 //                                where the player shows it
+//   hold(span)                   puts a slot of kind `handle` under the reader's hand
 //   reserve(paragraph)           gives a paragraph the height of its longest wording, at any width
 (() => {
   "use strict";
@@ -21,6 +22,7 @@
   // settings in a sentence
 
   function hold(span) {
+    if (span.role) return; // it is already
     const slot = JSON.parse(span.dataset.told), { knob, most, step } = slot;
     const now = () => (knob === "budget" ? bar.budgetOf(bar.setting()) : bar.setting()[knob]);
     const snapped = (value) => Math.min(most, Math.max(0, Math.round(value / step) * step));
@@ -167,7 +169,7 @@
     document.querySelector(".live-plane")?.addEventListener("change", findEpisode);
   }
 
-  globalThis.EnvProbe.front = { typical, watch, reserve };
+  globalThis.EnvProbe.front = { typical, watch, hold, reserve };
   if (engine?.available() && live) {
     /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".live-told")).forEach((span) => {
       if (JSON.parse(span.dataset.told).kind === "handle") hold(span);

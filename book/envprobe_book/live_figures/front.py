@@ -25,6 +25,7 @@ class Claim:
     Attributes:
         chip: what the paper prints, in few words.
         figure: the printed value and ours.
+        made_of: the parts that ours add up from.
         lines: sentences that follow the reader.
         marks: of the chip, one a protocol: where ours lie.
         links: address by words, from the book's root.
@@ -33,6 +34,7 @@ class Claim:
 
     chip: str
     figure: LiveFigure
+    made_of: LiveFigure
     lines: Sequence[Told]
     marks: Sequence[Reading] = ()
     links: Mapping[str, str] = field(default_factory=dict)
@@ -66,7 +68,8 @@ class Claim:
             f'<div class="live-claim-said">{said}'
             f'<p class="live-claim-on">{links} · <a class="live-claim-episode" '
             'href="executed/one-episode.html">A typical episode at your setting</a></p></div>'
-            f"{self.figure.page_html()}</div>"
+            f"{self.figure.page_html()}"
+            f'<div class="live-claim-parts">{self.made_of.page_html()}</div></div>'
         )
 
 
@@ -77,7 +80,6 @@ class Abstract:
     text: str
     claims: Mapping[str, Claim]
     key: str
-    numbers: Sequence[LiveFigure] = ()
     first: str = ""
     title: str = "The paper’s abstract, alive"
 
@@ -93,7 +95,6 @@ class Abstract:
         page = (
             f'<section class="live-abstract" data-engine><h2>{html.escape(self.title)}</h2><p>{paragraph}</p>'
             f'<p class="live-abstract-key">{html.escape(self.key)}</p>{panels}</section>'
-            + "".join(one.page_html() for one in self.numbers)
         )
         plain = re.sub(r"\{([a-z]+)\}", lambda match: self.claims[match[1]].chip, self.text)
         return {"text/html": page, "text/plain": plain}

@@ -105,6 +105,7 @@
     const slot = JSON.parse(span.dataset.told);
     if (!slot.figures.every((name) => figures[name])) return;
     const isHandle = slot.kind === "handle";
+    if (isHandle) globalThis.EnvProbe.front?.hold(span);
     const text = isHandle ? knobOf(slot, bar.setting()) : slot.kind === "knob" ? knobOf(slot) : telling(slot, slot.of.map(readingOf), slot.figures.some((name) => isRough(figures[name])));
     if (span.textContent !== text) span.textContent = text;
     if (!isHandle) mark(span, slot.figures);

@@ -32,6 +32,7 @@ from envprobe_core.conditions import find_regime
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.protocols import in_words
 
+HIGHEST = 4.0  # threshold: a score is the sum of four terms of at most 1
 MOST = 4  # readings of a slot whose places are all tried
 Words = str | Mapping[str, str]
 
@@ -209,6 +210,16 @@ def handle(figure: Any, name: str, most: float, step: float, unit: str = "", dig
     """
     own = knob(figure, name, unit, digits)
     return Slot({**own.data, "kind": "handle", "most": most, "step": step}, own.text)
+
+
+def at_setting(figure: Any) -> Told:
+    """A figure's budget and threshold in a sentence and under the hand: `7 probes and a gate at 1.50`."""
+    most = find_regime(figure.setting.get("regime", "S2")).horizon
+    return tell(
+        "{probes} and a gate at {gate}",
+        probes=handle(figure, "budget", most, 1, "probe"),
+        gate=handle(figure, "threshold", HIGHEST, 0.25, digits=2),
+    )
 
 
 def in_a_sentence(protocol: str) -> str:

@@ -5,19 +5,23 @@ follow the reader (`telling`), and the page glues them from the section *Does pr
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
-from envprobe_book.claims import paper_value
+from envprobe_book.claims import PaperValue, paper_value
 from envprobe_book.live_figures import (
     LiveFigure,
     each,
     fixed,
     gain,
     handle,
+    idling,
     knob,
     live,
+    net,
     pattern,
     tell,
     worded,
@@ -26,6 +30,7 @@ from envprobe_book.live_figures.front import Abstract, Claim
 from envprobe_book.live_figures.plane import Plane, planes_of
 from envprobe_book.live_figures.readings import Reading
 from envprobe_book.live_figures.telling import Slot, Told
+from envprobe_book.pages.figures import policy_title
 from envprobe_book.pages.guess import Guess, guess
 from envprobe_book.pages.markup import signed
 from envprobe_core.protocols import in_words, parse_protocol
@@ -33,13 +38,12 @@ from envprobe_core.protocols import in_words, parse_protocol
 RULES = {"paper": "as written", "observed": "with a partial start", "released": "as released"}
 AGAINST = {"periodic": "a fixed schedule", "late": "looks saved for the end"}
 WORLDS = {"procedural": "on tools", "spatial": "in rooms and graphs", "combined": "together"}
-TERMS = {"c": "without criticality", "d": "without the role"}
 HEADLINE = {  # no wording is longer than the first, so that the picture below has its place at once
-    "+": "{n} {unit} more accurate| than by checking {than}|",
-    "-": "{n} {unit} less accurate| than by checking {than}|",
-    "0": "not clearly apart| from checking {than}|",
-    "~": "within half a point| of checking {than}|",
-    "=": "exactly level| with checking {than}|",
+    "+": "{n} {unit} more accurate| than with checks {than}|",
+    "-": "{n} {unit} less accurate| than with checks {than}|",
+    "0": "not clearly apart| from those with checks {than}|",
+    "~": "within half a point| of those with checks {than}|",
+    "=": "exactly as accurate| as with checks {than}|",
     "?": "with too few runs to tell",
 }
 GAINS = {  # intervals stand in the picture beside the words
@@ -58,6 +62,27 @@ WORTH = {
     "=": "add exactly nothing",
     "?": "add what too few runs tell",
 }
+
+
+EASIER = partial(gain, measure="zero")  # what a table that never changes gains by the change of episodes
+ZEROS = {
+    "+": "gains {n} {unit}",
+    "-": "loses {n} {unit}",
+    "0": "gains or loses nothing clear",
+    "~": "moves by less than half a point",
+    "=": "does not move",
+    "?": "moves by what too few runs tell",
+}
+
+
+@dataclass(frozen=True)
+class _Words:
+    """How a claim of the abstract is told: what ends beside what, where it leads, what else is to say."""
+
+    subject: str
+    than: str
+    links: Mapping[str, str]
+    more: str = ""
 
 
 def front_plane(frame: pd.DataFrame, **setting: Any) -> Plane:
@@ -92,12 +117,12 @@ def front_plane(frame: pd.DataFrame, **setting: Any) -> Plane:
     )
     printed = paper_value("tab:main", "combined: simple vs periodic", "accuracy_difference_pct")
     lead = tell(
-        "Let our simulated agent check what it believes {times} in 30 steps, whenever a score "
-        "reaches {gate}. It ends {written} in the experiment that the paper describes, "
+        "Let our simulated agent check what it believes of its world {times} in 30 steps, whenever it rates "
+        "a check {gate} out of 4 or higher. It ends {written} in the experiment that the paper describes, "
         f"and {{released}} by the rules of its public code. The paper prints +{printed}.",
         times=handle(headline, "budget", 15, 1, "time"),
         gate=handle(headline, "threshold", 4, 0.25, digits=2),
-        written=worded(HEADLINE, headline.at(panel="paper"), than="by the clock", within=0.5),
+        written=worded(HEADLINE, headline.at(panel="paper"), than="at fixed times", within=0.5),
         released=worded(HEADLINE, headline.at(panel="released"), within=0.5),
     )
     rules = _rules(**setting)
@@ -172,161 +197,122 @@ def _beside(numbers: LiveFigure, rule: str, other: str, printed: object) -> str:
 
 
 def front_abstract(**setting: Any) -> Abstract:
-    """The paper's abstract in our words, with five numbers that open what became of them here.
+    """The paper's abstract in our words, with six numbers that open what became of them here.
 
     Args:
         setting: `seeds`, `budget`, `threshold` and `resamples`, as `live` takes them.
     """
-    answers = live(
-        "numbers",
-        "abstract-answers",
-        [
-            {"panel": rule, "name": where, "value": gain("simple", "placebo", worlds=where, protocol=rule)}
-            for rule in RULES
-            for where in WORLDS
-        ],
-        title="What answers are worth to the score",
-        **setting,
-    )
-    claims = {where: _gain_claim(where, answers, **setting) for where in WORLDS}
-    claims |= {"terms": _terms_claim(**setting), "doubt": _doubt_claim(**setting)}
     return Abstract(
         "Beliefs about a changing world go out of date, and a look at it costs a step. The paper lets an "
         "agent look where a score is highest. Against looks by the clock it prints {procedural} of accuracy "
         "on tools, {spatial} in rooms and graphs and {combined} together. Most of this, it finds, comes from "
-        "what the task says: without these two terms {terms}. What the agent says of its own doubt is no "
-        "help: {doubt}.",
-        claims,
+        "what the task says: {c} without the one of these two terms, {d} without the other. What the agent "
+        "says of its own doubt is no help: {u}.",
+        {where: _gain_claim(where, **setting) for where in WORLDS}
+        | {term: _term_claim(term, **setting) for term in TERMS},
         "Press a number. ▲ above zero, ▼ below, ○ not clearly either, in our runs at your setting: "
         "as written, with a partial start, as released.",
-        [answers],
         "procedural",
     )
 
 
 SECTION = {"The section": "executed/main-results.html"}
 ABLATION = {"The section": "executed/terms.html"}
+CONFIDENT = {"Confidently wrong": "executed/what-probes-find.html"}
+ZERO = {"What is a zero?": "executed/worth-of-nothing.html"}
 WALK = {"From text to code, switch by switch": "executed/text-and-code.html#fig-switches"}
-LOOK = {"line": 0.0, "digits": 1}
+PARTS = {"easier episodes": EASIER, "idling": idling, "answers": net}
+_FULL = "the full one"
+TERMS = {
+    "c": _Words("the score without criticality", _FULL, ABLATION),
+    "d": _Words("the score without the role of a belief in the next action", _FULL, ABLATION),
+    "u": _Words(
+        "the score without the agent’s own doubt",
+        _FULL,
+        ABLATION | CONFIDENT,
+        "The paper also counts 92% of confident beliefs as wrong. Its formula counts many even for an agent "
+        "that is never wrong.",
+    ),
+}
 
 
-def _ours(panel: str, printed: Any, arm: str, reference: str, worlds: str) -> list[dict[str, Any]]:
-    """The rows of a claim: what is printed, and ours under each protocol."""
-    rows = {"printed": printed} | {
-        in_words(rule): gain(arm, reference, worlds=worlds, protocol=rule) for rule in RULES
-    }
-    return [{"panel": panel, "name": name, "value": one} for name, one in rows.items()]
+def _claim(
+    name: str,
+    chip: str,
+    pair: tuple[str, str],
+    worlds: str,
+    printed: PaperValue,
+    told: _Words,
+    **setting: Any,
+) -> Claim:
+    """A printed number: ours beside it, and what ours are made of."""
+    label = f"{' − '.join(map(policy_title, pair))}, {WORLDS[worlds]}"
+    ours = {in_words(rule): gain(*pair, worlds=worlds, protocol=rule) for rule in RULES}
+    figure = live(
+        "forest",
+        f"claim-{name}-figure",
+        [
+            {"panel": "", "name": who, "value": value}
+            for who, value in {"printed": fixed(printed.value, printed.low, printed.high), **ours}.items()
+        ],
+        title="",
+        label=f"{label} [points of accuracy]",
+        about=f"{label}: as printed and ours",
+        line=0.0,
+        digits=1,
+        **setting,
+    )
+    parts = live(
+        "forest",
+        f"claim-{name}-parts",
+        [
+            {"panel": in_words(rule), "name": part, "value": of(*pair, worlds=worlds, protocol=rule)}
+            for rule in RULES
+            for part, of in PARTS.items()
+        ],
+        title="",
+        label="what ours add up from [points]",
+        about=f"{label}: easier episodes, idling and answers, which add up to ours",
+        columns=3,
+        line=0.0,
+        digits=1,
+        **setting,
+    )
+    own = {words: figure.at(name=in_words(rule)) for rule, words in RULES.items()}
+
+    def part(which: str) -> dict[str, Reading]:
+        return {words: parts.at(panel=in_words(rule), name=which) for rule, words in RULES.items()}
+
+    lines = [
+        tell(
+            f"With {{looks}} and a gate at {{gate}}, {told.subject} ends {{each}}.",
+            each=each(GAINS, own, than=told.than, within=0.5),
+            looks=knob(figure, "budget", "look"),
+            gate=knob(figure, "threshold", digits=2),
+        ),
+        tell(
+            "Its zero: by the same change of episodes a table that never changes {each}.",
+            each=each(ZEROS, part("easier episodes"), within=0.5),
+        ),
+        tell("Beyond that, answers {each}.", each=each(WORTH, part("answers"), within=0.5)),
+    ]
+    if told.more:
+        lines.append(tell(told.more))
+    world = "objectstate" if worlds == "spatial" else "tooldag"
+    return Claim(chip, figure, parts, lines, list(own.values()), told.links | ZERO | WALK, world, pair)
 
 
-def _read(figure: LiveFigure, **panel: str) -> dict[str, Reading]:
-    """Ours of a figure, by how a sentence calls the protocol."""
-    return {words: figure.at(name=in_words(rule), **panel) for rule, words in RULES.items()}
-
-
-def _where_we_are(figure: LiveFigure) -> Mapping[str, Slot]:
-    """The setting that a figure's numbers belong to."""
-    return {"looks": knob(figure, "budget", "look"), "gate": knob(figure, "threshold", digits=2)}
-
-
-def _gain_claim(where: str, answers: LiveFigure, **setting: Any) -> Claim:
+def _gain_claim(where: str, **setting: Any) -> Claim:
     value = paper_value("tab:main", f"{where}: simple vs periodic", "accuracy_difference_pct")
-    figure = live(
-        "forest",
-        f"claim-{where}-figure",
-        _ours("", fixed(value.value, value.low, value.high), "simple", "periodic", where),
-        title="",
-        label="gain, Simple − Periodic [points of accuracy]",
-        about=f"Gain {WORLDS[where]}, as printed and ours",
-        **LOOK,
-        **setting,
-    )
-    worth = {words: answers.at(panel=rule, name=where) for rule, words in RULES.items()}
-    lines = [
-        tell(
-            "With {looks} and a gate at {gate}, asking by score ends {each}.",
-            each=each(GAINS, _read(figure), than="the schedule", within=0.5),
-            **_where_we_are(figure),
-        ),
-        tell(
-            "How much of it is answers? Beside a placebo that asks by the same rule and is told nothing, "
-            "they {each}.",
-            each=each(WORTH, worth, within=0.5),
-        ),
-    ]
     chip = f"+{value} points" if where == "procedural" else f"+{value}"
-    world = "objectstate" if where == "spatial" else "tooldag"
-    return Claim(chip, figure, lines, list(_read(figure).values()), SECTION | WALK, world)
+    told = _Words("asking by score", "the schedule", SECTION)
+    return _claim(where, chip, ("simple", "periodic"), where, value, told, **setting)
 
 
-def _printed_without(term: str) -> Any:
-    """What the paper prints for the score without a term, on tools."""
+def _term_claim(term: str, **setting: Any) -> Claim:
     table = "tab:main" if term == "u" else "tab:ablation"
-    return paper_value(table, f"procedural: minus-{term} vs simple", "accuracy_difference_pct")
-
-
-def _terms_rows(term: str, panel: str) -> list[dict[str, Any]]:
-    value = _printed_without(term)
-    printed = fixed(value.value, value.low, value.high)
-    return _ours(panel, printed, f"minus-{term}", "simple", "procedural")
-
-
-def _terms_claim(**setting: Any) -> Claim:
-    figure = live(
-        "forest",
-        "claim-terms-figure",
-        [row for term, title in TERMS.items() for row in _terms_rows(term, title)],
-        title="",
-        columns=2,
-        label="accuracy on tools, minus the full score’s [points]",
-        about="The score without its terms c and d, as printed and ours",
-        **LOOK,
-        **setting,
-    )
-    c_of, d_of = (_read(figure, panel=title) for title in TERMS.values())
-    lines = [
-        tell(
-            "With {looks} and a gate at {gate}, the score without criticality ends {each}.",
-            each=each(GAINS, c_of, than="the full one", within=0.5),
-            **_where_we_are(figure),
-        ),
-        tell(
-            "Without the role of a belief in the next action it ends {each}. As released no answer arrives, "
-            "so nothing that a term is worth there is answers.",
-            each=each(GAINS, d_of, than="the full one", within=0.5),
-        ),
-    ]
-    chip = f"{signed(_printed_without('c').value)} and {signed(_printed_without('d').value)}"
-    return Claim(chip, figure, lines, list(c_of.values()), ABLATION | WALK, arms=("simple", "minus-c"))
-
-
-def _doubt_claim(**setting: Any) -> Claim:
-    figure = live(
-        "forest",
-        "claim-doubt-figure",
-        _terms_rows("u", ""),
-        title="",
-        label="accuracy on tools, minus the full score’s [points]",
-        about="The score without the agent’s doubt, as printed and ours",
-        **LOOK,
-        **setting,
-    )
-    lines = [
-        tell(
-            "With {looks} and a gate at {gate}, the score without the agent’s own doubt ends {each}.",
-            each=each(GAINS, _read(figure), than="the full one", within=0.5),
-            **_where_we_are(figure),
-        ),
-        tell(
-            "The paper also counts 92% of confident beliefs as wrong. Its formula counts 44% for an agent "
-            "that is never wrong."
-        ),
-    ]
-    ways = ABLATION | {"Confidently wrong": "executed/what-probes-find.html"}
-    return Claim(
-        f"{signed(_printed_without('u').value)} without it",
-        figure,
-        lines,
-        list(_read(figure).values()),
-        ways,
-        arms=("simple", "minus-u"),
+    value = paper_value(table, f"procedural: minus-{term} vs simple", "accuracy_difference_pct")
+    chip = f"{signed(value.value)} without it" if term == "u" else signed(value.value)
+    return _claim(
+        f"without-{term}", chip, (f"minus-{term}", "simple"), "procedural", value, TERMS[term], **setting
     )
