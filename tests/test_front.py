@@ -1,6 +1,7 @@
 """The front page: settings dragged in its first sentence, the plane with its legend, the abstract alive."""
 
 import re
+from xml.etree import ElementTree
 
 import pytest
 from playwright import sync_api as playwright
@@ -97,7 +98,7 @@ def test_a_number_of_the_abstract_opens_what_came_of_it(browse, html):
             "href", re.compile("budget=15")
         )
     page.wait_for_function(SETTLED, timeout=60_000)
-    playwright.expect(page.locator("#claim-without-u")).to_contain_text("With 15 looks and a gate at 2.50")
+    playwright.expect(page.locator("#claim-u")).to_contain_text("with 15 looks and a gate at 2.50")
     for whole, parts in page.evaluate(ADDED):
         assert sum(parts) == pytest.approx(whole, abs=1e-9)
 
@@ -109,3 +110,16 @@ def test_a_sections_lead_has_the_setting_under_the_hand(browse, html):
     handle.press("ArrowRight")
     playwright.expect(handle).to_have_text("8 probes")
     playwright.expect(page.locator(".live-bar [data-knob=budget]")).to_have_value("8")
+
+
+@pytest.mark.browser
+def test_a_figure_is_taken_as_it_is_shown_from_a_folder_too(browse, html):
+    page = browse(html.as_uri(), "/executed/main-results.html?budget=12")
+    page.wait_for_function("document.querySelector('#gains').dataset.settled === 'yes'", timeout=60_000)
+    with page.expect_download() as taken:
+        page.locator("figure:has(#gains) ~ .take-along").get_by_role("button", name="as shown").click()
+    assert taken.value.suggested_filename == "fig-gains-shown.svg"
+    root = ElementTree.parse(taken.value.path()).getroot()
+    texts = {"".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"tools", "all worlds", *page.locator("#gains .lp-value").all_text_contents()} <= texts
+    assert "var(" not in ElementTree.tostring(root, encoding="unicode")

@@ -138,7 +138,7 @@ def test_a_student_plays_the_final_for_what_is_shown(folder, browse):
     playwright.expect(held).to_contain_text("You have looked at them once", timeout=120_000)
     assert final.is_disabled()
     address = page.url
-    at_rest(page, lambda: root.get_by_label("Only in the last steps").fill("5"))
+    at_rest(page, lambda: root.get_by_label("Ask only in so many last steps").fill("5"))
     playwright.expect(held).to_contain_text("looked at them once", timeout=120_000)
     assert final.is_enabled(), "what is shown has not been tested"
     root.get_by_text("Your attempts: 3").click()
@@ -146,7 +146,9 @@ def test_a_student_plays_the_final_for_what_is_shown(folder, browse):
     root.get_by_text("Your attempts: 3").wait_for()
     page.goto("about:blank")
     page.goto(address)
-    assert page.get_by_label("Only in the last steps").input_value() == "7", "the link carries the policy"
+    assert page.get_by_label("Ask only in so many last steps").input_value() == "7", (
+        "the link carries the policy"
+    )
     assert at_rest(page)["accuracy"] == late["accuracy"]
     root.get_by_text("World, protocol").click()
     other = at_rest(page, lambda: root.get_by_label("World", exact=True).select_option("graphnav"))

@@ -1,14 +1,16 @@
 """The walk from text to code: its values, its words, and the page in which a reader takes it."""
 
+import json
 import random
 
 import numpy as np
 import pytest
 from playwright import sync_api as playwright
 
-from built_book import SMALL
+from built_book import SMALL, engine_page
 from envprobe_book import compare, run
 from envprobe_book.live_figures import walk
+from envprobe_book.live_figures.scripts import front_end
 from envprobe_book.live_figures.walking import along
 from envprobe_book.pages.markup import signed
 from envprobe_book.pages.switches import deeds
@@ -36,6 +38,9 @@ def test_a_walk_is_what_compare_finds_and_its_shares_add_up():
     assert np.allclose(frame["value"], [whole[name] for name in frame["protocol"]], atol=1e-12)
     assert np.isclose(frame["share"].sum(), frame["value"].iloc[-1] - frame["value"].iloc[0], atol=1e-9)
     assert {*one.order} <= ACCURACY
+    by_answers = frame["answers"][frame["name"].eq("withhold answers").idxmax() :]
+    assert (by_answers == 0).all()  # of none that arrives
+    assert frame["answers"].iloc[0] < 0
     assert len(one.order) > 8
 
 
@@ -88,3 +93,18 @@ def test_a_reader_walks_by_keyboard_and_nothing_moves_under_the_hand(browse, htm
     assert page.evaluate(places) == before
     assert "accuracy,round" in page.evaluate("new Promise(go => setTimeout(() => go(location.search), 400))")
     assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.browser
+def test_a_notebook_has_the_walk_with_a_bar_of_its_own(browse, tmp_path):
+    one = walk("w", "simple", "periodic", "paper", "released", seeds="0:12", resamples=200)
+    state = json.dumps(one.as_data() | {"numbers": one.numbers.as_data()})
+    script = f"{front_end()}\nEnvProbe.walking.show(document.querySelector('main'), {state});"
+    path = engine_page(tmp_path, "walk.js", script, "<main></main>")
+    page = browse(*path.as_uri().rpartition("page.html")[:2])
+    page.get_by_role("button", name="Withhold answers").press("Enter")
+    playwright.expect(page.locator(".live-walk-said")).to_contain_text("Withholding answers")
+    playwright.expect(page.locator(".live-walk-answers")).to_contain_text("exactly nothing")
+    page.get_by_role("slider", name="Budget").fill("0")
+    playwright.expect(page.locator(".live-walk-said")).to_contain_text("changes nothing here")
+    assert "walk=" not in page.url

@@ -249,12 +249,20 @@
 
   const colourOf = ({ colour, dark }) => `--light:${colour};--dark:${dark}`;
   const NAMED = ["voi", "simple", "periodic", "no-probe"]; // the others are grey until they are asked
-  const ROOM = 9, BASE = 46, MINE = 96, FOOT = 118; // pixels: of a dot; where others and one's own stand; the axis
+  const ROOM = 9, BASE = 46, MINE = 96, FOOT = 118, NEAR = 12; // pixels: of a dot; where others and one's own stand; the axis; from a dot to the pointer
 
   // Every policy's mean accuracy on one axis, the reader's below with its interval.
   function makeStrip() {
     const picture = shape("svg", { class: "own-picture", role: "img" });
-    let scale = null, last = null;
+    let scale = null, last = null, placed = []; // of others: [x, y, what they are]
+    const asked = shape("text", { class: "own-label own-middle own-asked" });
+    picture.addEventListener("pointermove", ({ clientX, clientY }) => {
+      const frame = picture.getBoundingClientRect(), far = ([x, y]) => Math.hypot(clientX - frame.left - x, clientY - frame.top - y);
+      const [near] = placed.filter((one) => far(one) < NEAR).sort((one, other) => far(one) - far(other));
+      asked.textContent = near?.[2] ?? "";
+      if (near) dom.change(asked, { x: Math.min(Math.max(near[0], 70), frame.width - 70), y: MINE - 24 });
+    });
+    picture.addEventListener("pointerleave", () => (asked.textContent = ""));
 
     // Others keep their places while the reader's moves: the axis only ever grows.
     function show(rivals, mine) {
@@ -281,11 +289,12 @@
         parts.push(shape("text", { class: `own-label own-you-name ${isLate ? "own-end" : ""}`, x: at + (isLate ? -11 : 11), y: MINE - 8 }, "you"));
       }
       picture.setAttribute("viewBox", `0 0 ${width} ${FOOT + 18}`);
-      picture.replaceChildren(...parts);
+      picture.replaceChildren(...parts, asked);
     }
 
     function others(rivals, x, width) {
       const rows = [], names = [];
+      placed = [];
       const sorted = Object.entries(rivals).sort(([, a], [, b]) => a.accuracy.value - b.accuracy.value);
       const dots = sorted.map(([name, { accuracy, title, mark }]) => {
         const at = x(accuracy.value);
@@ -297,7 +306,7 @@
         if (isNamed) names.push([at, y, title]);
         const drawn = shape("path", { d: dom.OUTLINES[mark.marker] ?? dom.OUTLINES.o, transform: `translate(${at} ${y}) scale(${isNamed ? 4.6 : 3.2})`,
           class: `own-other ${isNamed ? "own-named" : ""} ${mark.filled ? "" : "own-hollow"}`, "vector-effect": "non-scaling-stroke", style: colourOf(mark) });
-        drawn.append(shape("title", {}, `${title}: ${accuracy.value.toFixed(3)}`));
+        placed.push([at, y, `${title}: ${accuracy.value.toFixed(3)}`]);
         return drawn;
       });
       const ends = [-Infinity, -Infinity, -Infinity]; // of three lines of labels
@@ -372,8 +381,8 @@
     const area = element("textarea", { rows: 2, spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-describedby": fault.id });
     const formulaPart = element("div", {}, named("formula", "Value of probing a field now", area,
       "Python’s expression syntax. c, s, u and d: 0 to 1. confidence: 0 to 100 percent. staleness, step, horizon: steps. used, budget: probes. Also min, max, abs, sqrt and x if y else z."));
-    const gatePart = element("div", { class: "own-weights" }, slider("gate", "Gate: probe from this value on", { min: -1, max: 6, step: 0.05 }),
-      named("last", "Only in the last steps", number({ min: 1, max: config.horizon, step: 1 }), "Empty: in all"));
+    const gatePart = element("div", { class: "own-weights" }, slider("gate", "Gate: ask once the best value reaches", { min: -1, max: 6, step: 0.05 }),
+      named("last", "Ask only in so many last steps", number({ min: 1, max: config.horizon, step: 1 }), "Empty: at any step"));
     const settings = element("details", { class: "own-more" }, element("summary", {}, "World, protocol, budget, seeds"), element("div", { class: "own-settings" },
       named("notBefore", "Not before step", number({ min: 0, max: config.horizon, step: 1 })),
       named("budget", "Budget, of every policy", number({ min: 0, max: config.horizon, step: 1 }), `Empty: ${config.budget}`),
@@ -479,8 +488,8 @@
       refresh();
       running?.abort();
       const { signal } = (running = new AbortController());
-      if (fault.textContent) return;
       stage.classList.add("own-old");
+      if (fault.textContent) return; // what is shown belongs to the policy before
       run(read(), signal).catch((error) => {
         if (error.name !== "AbortError") say(notice, sentence(error));
       });
@@ -506,7 +515,8 @@
       const outcome = outcomeOf(found, await rivalsOf(policy, seeds, signal), statistics.RESAMPLES);
       isStill();
       current = { policy, seeds, outcome, key };
-      if (attempts.every((one) => one.key !== key)) attempts.push({ policy, seeds, gain: outcome.gains.simple.value, key });
+      const same = (one) => describe(one.policy) === describe(policy) && settingKey(one.policy, one.seeds) === settingKey(policy, seeds);
+      if (!attempts.some(same)) attempts.push({ policy, seeds, gain: outcome.gains.simple.value, key });
       if (isReaders) globalThis.history.replaceState(globalThis.history.state, "", key);
       report(outcome, false);
       tell();
@@ -568,7 +578,8 @@
       refresh();
       const { policy, seeds, outcome, key } = current, { gains } = outcome;
       const where = worldsOf(policy).length === 1 ? config.worlds[policy.world] : "all three worlds";
-      status.textContent = `On ${seedsIn(seeds).length} seeds of ${where}, with our simulated agent, you are ` +
+      const under = config.protocols[policy.protocol].replace(/^partial/, "with a partial");
+      status.textContent = `On ${seedsIn(seeds).length} seeds of ${where}, ${under}, with our simulated agent, you are ` +
         `${stands(gains.voi, "VoI")}, ${stands(gains.simple, "EnvProbe-Simple")} and ${stands(gains.periodic, "Periodic")}. ` +
         `Tasks completed: ${(100 * outcome.success.value).toFixed(0)}%.`;
       status.dataset.outcome = JSON.stringify({ accuracy: outcome.accuracy, success: outcome.success, gains, rank: outcome.rank });
@@ -594,7 +605,9 @@
         : `Seeds ${config.heldOut} are held out: a gain that you have searched for is partly luck. Look once, at the end. ${looks}`;
       final.replaceChildren(element("strong", {}, "Beat VoI"), " ",
         button("Play the final with this policy", playFinal, { disabled: held ? "" : null, class: "own-test" }), " ",
-        element("span", { class: "own-held", role: "status" }, said));
+        element("span", { class: "own-held", role: "status" }, said),
+        element("p", { class: "own-note" }, "What weights cannot say: VoI keeps notes of when it last saw each field, learns how fast it changes, and asks late. ",
+          element("a", { href: "voi.html" }, "How it does"), " · ", element("a", { href: "optimal-bound.html" }, "How much room is left")));
     }
 
     function tellAttempts() {
@@ -637,7 +650,7 @@
     const controls = on("submit", (event) => event.preventDefault(), element("form", { class: "own-controls" },
       element("p", { class: "own-examples" }, "Start from: ", ...examples),
       element("fieldset", { class: "own-form" }, element("legend", {}, "What a probe of a field is worth"), ...form("weights", "Weights"), ...form("formula_", "Formula")),
-      weightPart, formulaPart, gatePart, settings, fault));
+      weightPart, formulaPart, fault, gatePart, settings));
     inputs.formula_.addEventListener("change", () => {
       inputs.formula.value = written(weightsShown()); // so that a reader sees the step from one to the other
     });

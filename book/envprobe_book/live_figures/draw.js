@@ -514,6 +514,15 @@
       made = new Map([...new Set(rows.map(({ panel }) => panel ?? ""))].map((name) => [name, makePanel(name, figure, tip)]));
       panels.replaceChildren(...[...made.values()].map((panel) => panel.root));
       legend.replaceChildren(...(upright ? legendOf(figure, rows) : []));
+      if (figure.kind === "frontier") {
+        const key = (filled, text) => {
+          const svg = document.createElementNS(SVG, "svg");
+          change(svg, { viewBox: "-12 -7 24 14", "aria-hidden": "true" });
+          markAt(penOn(svg), 0, 0, { marker: "o", filled, colour: "currentColor", dark: "currentColor" });
+          return element("span", { class: "lp-key" }, svg, text);
+        };
+        legend.append(key(true, "none is better at both"), key(false, "another is better at both, or it sees the truth"));
+      }
       if (figure.loud?.length) {
         const quiet = new Set(rows.map(({ series }) => series).filter((one) => !figure.loud.includes(one))).size;
         say(asks, figure.asked ? "fewer in colour" : `name the ${quiet === 1 ? "one" : quiet} in grey`);
@@ -590,6 +599,6 @@
     return { root, update, close: () => watching.disconnect() };
   }
 
-  plot.number = number;
+  Object.assign(plot, { number, FULL });
   globalThis.EnvProbe = Object.assign(globalThis.EnvProbe ?? {}, { plot });
 })();

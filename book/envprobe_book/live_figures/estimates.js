@@ -276,5 +276,5 @@
     return { found: asked.map(({ known }) => known), resamples: draws, seeds: most };
   }
 
-  globalThis.EnvProbe.estimates = { evaluate, remember, known, conditionOf, constants, measured };
+  globalThis.EnvProbe.estimates = { evaluate, remember, known, conditionOf, constants, measured, reachOf };
 })();

@@ -16,7 +16,7 @@
 (() => {
   "use strict";
 
-  const { engine, estimates, bar, answering, plotted, plot: makePlot, dom: { element, say, nameOf, KEEPS_KEYS } } = globalThis.EnvProbe;
+  const { engine, estimates, bar, answering, plotted, plot: makePlot, planeLegend, dom: { element, say, nameOf, KEEPS_KEYS } } = globalThis.EnvProbe;
   const RESAMPLES = 10_000;
   const FEWEST = 10, MOST = 5_000, LAST = 10_000_000; // seeds of a policy, and the last one
   const POOL = "pool";
@@ -262,16 +262,18 @@
 
   function openPlane(root, given, told) {
     const chosen = element("select", { "data-knob": "plane" });
-    const start = element("button", { type: "button" }, "Run every cell"), cancel = element("button", { type: "button", hidden: "" }, "Cancel");
+    const start = element("button", { type: "button" }, "Run every cell (some seconds)"), cancel = element("button", { type: "button", hidden: "" }, "Cancel");
     const progress = element("progress", { max: "1", value: "0", hidden: "", "aria-label": "Share of the plane that has run" });
-    const note = element("p", { class: "live-note", role: "status" }), picture = element("div");
+    const note = element("p", { class: "live-note", role: "status" }), picture = element("div"), key = planeLegend(makePlot.FULL, "the policy better");
+    say(key.behind, "the other better");
     const label = element("label", { class: "live-choice" }, element("span", {}, "Policy"), chosen);
     const head = element("div", { class: "explorer-plane-head" }, label, start, cancel, progress);
-    const place = element("section", { class: "explorer-figure explorer-plane", "data-figure": "plane", "data-settled": "no" }, picture, note, head);
+    const place = element("section", { class: "explorer-figure explorer-plane", "data-figure": "plane", "data-settled": "no" }, picture, key.root, note, head);
     root.append(place);
     let plot = null, overtaken = null, of = "", waiting = 0;
 
     const mark = ({ threshold, ...moved } = bar.setting()) => ({ x: bar.budgetOf(moved), y: threshold });
+    const papers = () => ({ x: bar.budgetOf({ ...bar.setting(), budget: null }), y: given.start.threshold });
     const without = ({ budget, threshold, policies: _, ...rest }) => JSON.stringify([rest, chosen.value]);
 
     function draw(cells, policy) {
@@ -284,7 +286,7 @@
       const title = `Where budget and threshold pay: accuracy of ${given.series[policy].title} over ${given.series[bar.setting().reference].title}`;
       const figure = {
         name: "plane", kind: "plane", title, label: "points", up: "threshold", across: "budget", line: 0, limits: null, columns: 1, digits: 1,
-        about: title, series: given.series, mark: mark(), onmove: ({ x, y }) => bar.move({ budget: between(Math.round(x), bar.horizonOf(bar.setting())), threshold: between(Math.round(20 * y) / 20, HIGHEST) }),
+        about: title, series: given.series, mark: papers(), onmove: ({ x, y }) => bar.move({ budget: between(Math.round(x), bar.horizonOf(bar.setting())), threshold: between(Math.round(20 * y) / 20, HIGHEST) }),
       };
       const made = makePlot?.(figure) ?? null;
       if (made) picture.replaceChildren(made.root);
@@ -328,7 +330,7 @@
           done += cells.length;
         }
         place.dataset.settled = "yes";
-        say(note, `${stages.at(-1).length.toLocaleString("en-US")} pairs of budget and threshold, in points of accuracy. A place chosen here is the bar’s.`);
+        say(note, `${stages.at(-1).length.toLocaleString("en-US")} pairs of budget and threshold, in points of accuracy. Press a place to go there.`);
       } catch (error) {
         if (overtaken.signal === signal) say(note, error.name === "AbortError" ? "Cancelled." : String(error.message || error));
       }

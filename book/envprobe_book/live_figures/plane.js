@@ -1,7 +1,8 @@
 // The plane of the front page: budget across, threshold up, the colour what probing by score gains.
 //
 // A classic script, after live.js. The cells were computed when the book was made; where the reader stands,
-// the page's engine runs (see live.js), and the numbers and the episode beside the plane follow.
+// the page's engine runs (see live.js), and the numbers and the episode beside the plane follow. It makes
+// `EnvProbe.planeLegend(full, ahead)`: {root, behind}, with words for both sides of the colours' scale.
 (() => {
   "use strict";
 
@@ -53,10 +54,10 @@
   }
 
   // The colours' scale and the marks, inside the picture; over its ground, so that they are true in light and dark.
-  function legendOf(plane) {
+  function legendOf(full, ahead = "score better") {
     const bar = element("div", { class: "live-plane-scale", "aria-hidden": "true" },
-      element("span", { class: "live-plane-behind" }), element("span", { class: "live-plane-ramp" }), element("span", {}, "score better"));
-    const ends = element("div", { class: "live-plane-ends", "aria-hidden": "true" }, ...[`−${plane.full}`, "0", `+${plane.full} points`].map((text) => element("span", {}, text)));
+      element("span", { class: "live-plane-behind" }), element("span", { class: "live-plane-ramp" }), element("span", {}, ahead));
+    const ends = element("div", { class: "live-plane-ends", "aria-hidden": "true" }, ...[`−${full}`, "0", `+${full} points`].map((text) => element("span", {}, text)));
     bar.children[1].append(ends);
     const keys = [["here", "you are here"], ["cross", "the paper’s setting"], ["open", "not clearly apart"], ["same", "the threshold changes nothing"]];
     const marks = keys.map(([kind, text]) => element("span", { class: "live-plane-key" }, element("i", { class: `live-plane-${kind}` }), text));
@@ -91,7 +92,7 @@
       const own = place();
       if (own < 0) return;
       const right = truth.textContent;
-      say(statusOf(), `You said: ${texts[own].replace(/^./, (letter) => letter.toLowerCase())}. ${right === "" ? "Here no rule is clearly first." : right === String(own) ? "So it is here." : "Not so here."}`);
+      say(statusOf(), `You said: ${texts[own].replace(/^./, (letter) => letter.toLowerCase())}. ${right === "" ? "As written no rule is clearly first here." : right === String(own) ? "As written, so it is." : "As written, it is not so."}`);
     }
 
     function reveal() {
@@ -125,7 +126,7 @@
       onplaced: ({ svg, from, to, top, bottom }) => align(svg, from, to, top, bottom),
       onmove: ({ x, y }) => bar.move({ budget: Math.round(x), threshold: Math.round(y * 20) / 20 }),
     };
-    const picture = makePlot(figure), legend = legendOf(plane);
+    const picture = makePlot(figure), legend = legendOf(plane.full);
     const frame = element("div", { class: "live-plane-frame" }, legend.root, vertical, picture.root, horizontal);
     recall(plane);
     const asks = new URL(location.href).searchParams, among = (name, known) => (Object.hasOwn(known, asks.get(name)) ? asks.get(name) : Object.keys(known)[0]);
@@ -150,8 +151,8 @@
       const played = await Promise.all(["simple", against].map((policy) =>
         engine.play(estimates.conditionOf({ policy }, setting.world, setting), seed)));
       if (own !== asked) return;
-      const points = makePlot.number(100 * value, 1);
-      const said = `A typical episode on tools: seed ${seed}, whose difference (${points} points) is the median of ${of}.`;
+      const apart = value === 0 ? "both rules end level" : `asking by score ends ${makePlot.number(100 * Math.abs(value), 1)} points ${value > 0 ? "ahead" : "behind"}`;
+      const said = `An ordinary episode on tools, seed ${seed}: ${apart}. Of ${of} half lie above, half below.`;
       episode.replaceChildren(
         squares("By score", deedsOf(played[0])), squares(against === "periodic" ? "By the clock" : "At the end", deedsOf(played[1])),
         element("p", {}, said, " ", element("a", { href: front.watch(setting, seed, against) }, "Watch it.")),
@@ -189,5 +190,6 @@
     choose("protocol", chosen.protocol);
   }
 
+  globalThis.EnvProbe.planeLegend = legendOf;
   if (engine?.available() && live) document.querySelectorAll(".live-plane").forEach(attach);
 })();

@@ -23,7 +23,7 @@ def front_end() -> str:
     """The scripts of live figures as one text, in the order in which they use each other."""
     ours = (
         "estimates", "draw", "telling", "bar", "answering", "live", "front", "plane", "looks", "walking",
-        "explorer",
+        "explorer", "shown",
     )  # fmt: skip
     files = [ENGINE_FOLDER / "statistics.js", *(HERE / f"{name}.js" for name in ours)]
     return "\n".join([page_tools(), *(file.read_text(encoding="utf-8") for file in files)])

@@ -1,25 +1,28 @@
 // Walking: a gain goes along its axis from one protocol to another, a switch at a press, in the reader's order.
 //
 // A classic script, after live.js, for each `.live-walk` (see walking.py). The picture has a row a press: where
-// the gain is, its interval, and hollow where it would be without answers. `The other way round` walks the same
-// switches backwards; the first walk stays behind it, faint. The order stands in the address: `walk=accuracy,end`.
+// the gain is, its interval, and hollow where it would be without the answers of both rules. `The other way round` walks the same
+// switches backwards; the first walk stays behind it, faint. The order stands in a page's address: `walk=accuracy,end`.
+// It makes `EnvProbe.walking`:
+//
+//   show(root, walk)   put a walk into an element of a notebook, with a bar above it
 (() => {
   "use strict";
 
   const { engine, estimates, bar, live, answering, plot: makePlot, telling, dom: { SVG, element, change, say, OUTLINES } } = globalThis.EnvProbe;
   const ROW = 22, DENSE = 15, TOP = 6, AXIS = 36, NAME = 6.3; // pixels; of a letter
-  const PACE = 700; // milliseconds from one press to the next of a walk that goes by itself
+  const PACE = 450; // milliseconds from one press to the next of a walk that goes by itself
   const ROUND = "round"; // in the address, after the switches: the other way round
   const FEW = 420; // pixels of a narrow picture, which has no room for what each press adds
 
   const capital = (text) => text[0].toUpperCase() + text.slice(1);
   const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-  function attach(root) {
-    const walk = JSON.parse(root.querySelector("script[type='application/json']").textContent);
+  // `isPage`: whether the address is the walk's.
+  function open(root, walk, isPage) {
     const known = new Map(walk.switches.map((one) => [one.name, one]));
     let path = [], first = null; // the switches pressed, and those of the walk that this one turns round
-    let pace = 0, shown = null, range = [...walk.range];
+    let pace = 0, goal = null, shown = null, range = [...walk.range];
 
     // what is asked
 
@@ -72,7 +75,7 @@
     change(walker, { class: "live-walker", d: OUTLINES.o });
     picture.append(trail, walker);
     const ghost = key("lp-mark lp-ghost", "the first way");
-    const legend = element("p", { class: "lp-legend" }, key("lp-mark lp-ink", walk.titles[0]), key("lp-mark lp-hollow lp-ink", "without its answers"), ghost);
+    const legend = element("p", { class: "lp-legend" }, key("lp-mark lp-ink", walk.titles[0]), key("lp-mark lp-hollow lp-ink", "without answers, of both rules"), ghost);
     svg.append(picture, axis, legend, steps);
 
     function key(kind, text) {
@@ -141,7 +144,7 @@
 
     // what is said
 
-    const main = element("p", { class: "live-walk-said" }), answered = element("p", { class: "live-walk-answers" }), twice = element("p", { class: "live-walk-twice" });
+    const main = element("p", { class: "live-walk-said" }), means = element("p", { class: "live-walk-means" }), answered = element("p", { class: "live-walk-answers" }), twice = element("p", { class: "live-walk-twice" });
     const heard = element("p", { class: "live-heard", role: "status" }), note = element("p", { class: "live-note" });
     const slot = (say_) => ({ kind: "places", say: say_, digits: 1, unit: "point" });
     const words = (family, more) => Object.fromEntries(Object.entries(walk.say[family]).map(([place, text]) => [place, Object.entries(more).reduce((own, [name, value]) => own.replaceAll(name, value), text)]));
@@ -159,10 +162,11 @@
       const done = order.length === walk.switches.length ? ` This is the experiment ${walk.ends[1]}.` : "";
       const turned = last && worded("turns", [own.shares.at(-1), own.places.at(-2).gain, here.gain], { "{Doing}": capital(known.get(last).doing) });
       say(main, last ? turned + done : start);
-      say(answered, `Here its answers ${worded("adds", [here.answers], {}, { within: 0.5 })}.`);
+      say(means, last ? known.get(last).means ?? "" : "Each switch is one difference between the two experiments. Press any.");
+      say(answered, `Of the difference answers ${worded("adds", [here.answers], {}, { within: 0.5 })}.`);
       ghost.style.visibility = other ? "" : "hidden"; // its place stays
       say(twice, other ? differently(own, order, other) : "");
-      for (const node of [main, answered, twice]) node.classList.toggle("live-rough", shown.isRough);
+      for (const node of [main, means, answered, twice]) node.classList.toggle("live-rough", shown.isRough);
       if (!shown.isRough) say(heard, `${main.textContent} ${answered.textContent} ${twice.textContent}`);
       const lines = own.places.map(({ gain }, at) => `${at ? known.get(order[at - 1]).do : walk.ends[0]}: ${telling.number(gain.value, 1)} [${telling.number(gain.low, 1)}, ${telling.number(gain.high, 1)}]`);
       steps.replaceChildren(...lines.map((text) => element("li", {}, text)));
@@ -183,22 +187,25 @@
 
     const buttons = new Map(walk.switches.map(({ name, do: text }) => {
       const place = element("span", { class: "live-press-place", "aria-hidden": "true" });
-      const button = element("button", { type: "button", class: "live-press", "aria-pressed": "false", "data-switch": name }, place, capital(text));
+      const button = element("button", { type: "button", class: "live-press", "aria-pressed": "false", "data-switch": name, title: known.get(name).means ?? "" }, place, capital(text));
       button.addEventListener("click", () => press(name));
       return [name, { button, place }];
     }));
     const control = (text, act) => {
       const button = element("button", { type: "button", class: "live-walk-control" }, text);
-      button.addEventListener("click", act);
+      button.addEventListener("click", () => button.getAttribute("aria-disabled") === "true" || act()); // focus stays on it
       return button;
     };
     const rest = control("Press the rest", () => go([...path, ...walk.switches.map(({ name }) => name).filter((name) => !path.includes(name))], path.length, first));
-    const round = control("The other way round", () => go([...path].reverse(), 0, [...path]));
+    const round = control("The other way round", () => {
+      const whole = goal ?? path; // a walk that still goes counts as gone
+      go([...whole].reverse(), 0, [...whole]);
+    });
     const back = control("Start again", () => go([], 0, null));
 
     function press(name) {
       clearTimeout(pace);
-      first = null;
+      first = goal = null;
       path = path.includes(name) ? path.filter((one) => one !== name) : [...path, name];
       follow();
     }
@@ -207,10 +214,12 @@
     function go(order, from, other) {
       clearTimeout(pace);
       first = other;
+      goal = order;
       const next = (at) => {
         path = order.slice(0, at);
         follow();
         if (at < order.length) pace = setTimeout(() => next(at + 1), PACE);
+        else goal = null;
       };
       next(isStill() ? order.length : Math.min(order.length, from + (other && from === 0 ? 0 : 1)));
     }
@@ -220,12 +229,11 @@
         change(button, { "aria-pressed": String(path.includes(name)) });
         say(place, path.includes(name) ? path.indexOf(name) + 1 : "");
       }
-      rest.disabled = path.length === walk.switches.length;
-      round.disabled = path.length < 2;
-      back.disabled = !path.length;
-      for (const node of [main, answered, twice]) node.classList.add("live-old");
+      const off = new Map([[rest, path.length === walk.switches.length], [round, (goal ?? path).length < 2], [back, !path.length]]);
+      for (const [button, isOff] of off) change(button, { "aria-disabled": String(isOff) });
+      for (const node of [main, means, answered, twice]) node.classList.add("live-old");
       svg.classList.add("live-behind");
-      writeAddress();
+      if (isPage) writeAddress();
       answers.answer();
     }
 
@@ -256,16 +264,20 @@
       return ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"][n] ?? String(n);
     }
 
-    const group = element("div", { class: "live-presses", role: "group", "aria-label": `Switches from ${walk.ends[0]} to ${walk.ends[1]}` }, ...[...buttons.values()].map(({ button }) => button));
+    const titled = (title, isIn) => {
+      const own = walk.switches.filter(({ together }) => together === isIn).map(({ name }) => buttons.get(name).button);
+      return own.length ? [element("p", { class: "live-presses-head" }, title), ...own] : [];
+    };
+    const group = element("div", { class: "live-presses", role: "group", "aria-label": `Switches from ${walk.ends[0]} to ${walk.ends[1]}` }, ...titled("How accuracy is scored", true), ...titled("What happens in the episode", false));
     const controls = element("div", { class: "live-walk-controls" }, rest, round, back);
     const board = element("div", { class: "live-walk-board" },
-      element("div", { class: "live-walk-words" }, main, answered), svg,
+      element("div", { class: "live-walk-words" }, main, means, answered), svg,
       element("div", { class: "live-walk-hand" }, group, controls, ...(walk.idle.length ? [idle] : [])), twice);
     root.append(board, note, heard);
     root.classList.add("live-walk-on");
 
     remember();
-    read();
+    if (isPage) read();
     const answers = answering(root, {
       asked,
       draw: ({ path: order, first: other }, found, used) => {
@@ -274,7 +286,7 @@
         shown = { path: order, firstPath: other, own: taken(order, from), first: other && taken(other, from.slice(length)), end: found[0].value, isRough };
         const own = [...shown.own.places, ...(shown.first?.places ?? []), { gain: shown.end }].flatMap(({ gain }) => [gain.low, gain.high, gain.value]).filter(isNumber);
         range = [Math.min(range[0], ...own), Math.max(range[1], ...own)];
-        for (const node of [main, answered, twice]) node.classList.remove("live-old");
+        for (const node of [main, means, answered, twice]) node.classList.remove("live-old");
         svg.classList.remove("live-behind");
         say(note, answering.said(used, walk.resamples));
         tellAll();
@@ -282,13 +294,33 @@
       },
       refuse: (sentence) => say(note, `${sentence} The picture shows the walk before.`),
     });
-    bar.follow(() => {
-      for (const node of [main, answered, twice]) node.classList.add("live-old");
+    const stop = bar.follow(() => {
+      for (const node of [main, means, answered, twice]) node.classList.add("live-old");
       svg.classList.add("live-behind");
     });
-    new ResizeObserver(draw).observe(picture);
+    const watching = new ResizeObserver(draw);
+    watching.observe(picture);
     follow();
+    return () => {
+      clearTimeout(pace);
+      answers.close();
+      watching.disconnect();
+      stop();
+    };
   }
 
+  function show(root, walk) {
+    const head = element("div"), own = element("div", { class: "live-walk" });
+    root.append(head, own);
+    const closeBar = bar.open(walk.setting, { root: head, moves: Object.keys(walk.setting), inline: true });
+    const closers = [live.show(element("div"), walk.numbers), open(own, walk, false), closeBar];
+    return () => closers.forEach((close) => close?.());
+  }
+
+  function attach(root) {
+    open(root, JSON.parse(root.querySelector("script[type='application/json']").textContent), true);
+  }
+
+  globalThis.EnvProbe.walking = { show };
   if (engine?.available() && live) document.querySelectorAll(".live-walk").forEach(attach);
 })();

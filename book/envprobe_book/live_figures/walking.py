@@ -5,7 +5,7 @@ A page begins where the walk does. A reader presses switches, and each press run
 give the range of the axis, and a switch that moves no pair on either is told apart.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,8 +13,9 @@ from typing import Any
 
 import pandas as pd
 
-from envprobe_book.live_figures.estimates import Asked, Found, evaluate, gain, shift
+from envprobe_book.live_figures.estimates import Asked, Found, answers, evaluate, gain, shift
 from envprobe_book.live_figures.figure import NUMBERS, OWN, LiveFigure, _plain, _series, live
+from envprobe_book.live_figures.scripts import lab_widget
 from envprobe_book.live_figures.telling import Told, families, pattern, tell
 from envprobe_book.pages.draw import draw
 from envprobe_book.pages.figures import Drawing, policy_title
@@ -34,17 +35,17 @@ class Walk:
     """A gain on its way from one protocol to another; a notebook's last expression.
 
     Attributes:
-        arms: whose gain over whom, and who does as the first does without answers.
+        arms: whose gain over whom.
         order: the switches in which the two protocols differ and that move a pair, as the still figure walks.
         idle: those that move none.
-        path: the protocols of that walk; `found` has the gain and what answers are worth at each, `shares`
+        path: the protocols of that walk; `found` has the gain and what of it is answers at each, `shares`
             what each step adds.
         range: of the axis.
-        numbers, lead: what some switches do together, wherever the reader's budget and threshold are.
+        numbers, lead, together: what some switches do, wherever the reader's budget and threshold are; these.
     """
 
     name: str
-    arms: tuple[str, str, str]
+    arms: tuple[str, str]
     worlds: str
     first: str
     last: str
@@ -57,16 +58,17 @@ class Walk:
     numbers: LiveFigure
     lead: Told
     about: str
+    together: tuple[str, ...] = ()
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """A row a step: the switch, its protocol, gain, what it added, and what answers are worth there."""
+        """A row a step: the switch, its protocol, gain, what it added, and what of it is answers."""
         labels = [in_words(self.first), *(_said(self.last, one)[0] for one in self.order)]
         shares = [{"value": float("nan"), "low": float("nan"), "high": float("nan")}, *self.shares]
         rows = []
-        for label, protocol, (own, answers), share in zip(labels, self.path, self.found, shares, strict=True):
+        for label, protocol, (own, of_it), share in zip(labels, self.path, self.found, shares, strict=True):
             row: dict[str, Any] = {"name": label, "protocol": protocol, **own}
-            for kind, one in (("share", share), ("answers", answers)):
+            for kind, one in (("share", share), ("answers", of_it)):
                 row |= {kind: one["value"], f"{kind}_low": one["low"], f"{kind}_high": one["high"]}
             rows.append(row)
         return pd.DataFrame(rows)
@@ -82,20 +84,20 @@ class Walk:
 
     def as_data(self) -> dict[str, Any]:
         """What a page is given: estimates without a protocol, the switches with their words, this walk."""
-        arm, reference, without = self.arms
         first, last = parse_protocol(self.first), parse_protocol(self.last)
-        ways = {"gain": (arm, reference), "answers": (arm, without)}
+        ways = {"gain": gain, "answers": answers}
         held = {one: getattr(first, one) for one in SWITCHES}
         switches = [
             {"name": one, "value": getattr(last, one)}
-            | dict(zip(("do", "doing"), _said(self.last, one), strict=True))
+            | dict(zip(("do", "doing", "means"), _said(self.last, one), strict=False))
+            | {"together": one in self.together}
             for one in self.order
         ]
         return {
             "name": self.name, "about": self.about, "base": self.first.partition(":")[0], "held": held,
             "switches": switches, "idle": [_said(self.last, one)[0] for one in self.idle],
             "ends": [in_words(self.first), in_words(self.last)], "range": list(self.range),
-            "estimates": {kind: gain(*pair, worlds=self.worlds).as_data() for kind, pair in ways.items()},
+            "estimates": {kind: of(*self.arms, worlds=self.worlds).as_data() for kind, of in ways.items()},
             "series": _series({"series": one} for one in self.arms), "arms": list(self.arms),
             "titles": [policy_title(one) for one in self.arms],
             "say": {name: families()[name] for name in ("ahead", "adds", "turns")},
@@ -104,7 +106,7 @@ class Walk:
             "path": list(self.path), "found": _plain(self.found), "shares": _plain(self.shares),
         }  # fmt: skip
 
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+    def _repr_mimebundle_(self, **keywords: Any) -> Any:
         told = [
             f"{label}: {own:.1f} [{low:.1f}, {high:.1f}]"
             for label, own, low, high in self.frame[["name", "value", "low", "high"]].itertuples(index=False)
@@ -115,11 +117,13 @@ class Walk:
             f'<script type="application/json">{script_json(self.as_data())}</script></div>'
             f"{self.numbers.page_html()}"
         )
-        return {"text/html": page, "text/plain": f"{self.about}. {listed(told)}."}
+        state = self.as_data() | {"numbers": self.numbers.as_data()}
+        data, metadata = lab_widget(state, "walking")._repr_mimebundle_(**keywords) or ({}, {})
+        return {**data, "text/html": page, "text/plain": f"{self.about}. {listed(told)}."}, metadata
 
 
 def _said(last: str, switch: str) -> list[str]:
-    """What one does who sets a switch as a protocol has it, and the doing."""
+    """What one does who sets a switch as a protocol has it, the doing, and what it means."""
     return deeds()[switch][getattr(parse_protocol(last), switch)]
 
 
@@ -150,7 +154,6 @@ def walk(
     first: str,
     last: str,
     *,
-    without: str = "placebo",
     worlds: str = "combined",
     together: tuple[str, str] = ("counting over the steps", "accuracy"),
     about: str = "",
@@ -167,7 +170,6 @@ def walk(
         name: a name no other figure of the page has.
         arm, reference: whose gain over whom.
         first, last: protocols that differ in one switch at least.
-        without: a policy that does as the arm does, without answers.
         worlds: whose episodes are pooled.
         together: of the lead: what one does, and the switches that it turns.
         about: what the axis shows.
@@ -184,8 +186,8 @@ def walk(
     def run(rows: Iterable[Asked], draws: int = resamples) -> list[Found]:
         return evaluate(rows, named | {"budget": None if budget == OWN else budget}, seeds, draws)
 
-    def gains(names: Iterable[str], other: str = reference) -> list[Asked]:
-        return [gain(arm, other, worlds=worlds, protocol=one) for one in names]
+    def gains(names: Iterable[str], of: Callable[..., Asked] = gain) -> list[Asked]:
+        return [of(arm, reference, worlds=worlds, protocol=one) for one in names]
 
     def shares(names: Sequence[str]) -> list[Asked]:
         turns = [({"protocol": after}, {"protocol": before}) for before, after in pairwise(names)]
@@ -212,10 +214,10 @@ def walk(
     read = [numbers.at(name=own) for own in ("share", "before", "after")]
     lead = tell("**{turns}**", turns=pattern(read, _turns(doing), unit="point"))
     return Walk(
-        name, (arm, reference, without), worlds, first, last, order,
+        name, (arm, reference), worlds, first, last, order,
         tuple(one for one in ordered if one in idle), tuple(path),
-        list(zip(found, run(gains(path, without)), strict=True)), run(shares(path)),
-        (float(min(ends)) - EDGE, float(max(ends)) + EDGE), numbers, lead, label,
+        list(zip(found, run(gains(path, answers)), strict=True)), run(shares(path)),
+        (float(min(ends)) - EDGE, float(max(ends)) + EDGE), numbers, lead, label, tuple(switches.split()),
     )  # fmt: skip
 
 

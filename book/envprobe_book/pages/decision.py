@@ -221,7 +221,9 @@ class Decision:
         if number_ >= 1:
             parts.append(_text(186, 14, "truth", "head"))
         if number_ >= 2:
-            parts.append(_text(scale.left, 14, " + ".join(self.terms), "head"))
+            for at, term in enumerate(self.terms):  # the key of the bars below
+                parts.append(_rect(term, scale.left + 28 * at, 5, 9, 9))
+                parts.append(_text(scale.left + 28 * at + 13, 14, term, "head"))
         for place, field in enumerate(shown):
             parts += self._row(field, top + line * place, number_, scale)
         if number_ >= 3 and run["threshold"] is not None:

@@ -33,11 +33,13 @@ from envprobe_book.live_figures.telling import Slot, Told
 from envprobe_book.pages.figures import policy_title
 from envprobe_book.pages.guess import Guess, guess
 from envprobe_book.pages.markup import signed
+from envprobe_core.conditions import find_regime
+from envprobe_core.policies import THRESHOLD
 from envprobe_core.protocols import in_words, parse_protocol
 
 RULES = {"paper": "as written", "observed": "with a partial start", "released": "as released"}
 AGAINST = {"periodic": "a fixed schedule", "late": "looks saved for the end"}
-WORLDS = {"procedural": "on tools", "spatial": "in rooms and graphs", "combined": "together"}
+WORLDS = {"procedural": "on tools", "spatial": "in rooms and graphs", "combined": "over all worlds"}
 HEADLINE = {  # no wording is longer than the first, so that the picture below has its place at once
     "+": "{n} {unit} more accurate| than with checks {than}|",
     "-": "{n} {unit} less accurate| than with checks {than}|",
@@ -118,8 +120,9 @@ def front_plane(frame: pd.DataFrame, **setting: Any) -> Plane:
     printed = paper_value("tab:main", "combined: simple vs periodic", "accuracy_difference_pct")
     lead = tell(
         "Let our simulated agent check what it believes of its world {times} in 30 steps, whenever it rates "
-        "a check {gate} out of 4 or higher. It ends {written} in the experiment that the paper describes, "
-        f"and {{released}} by the rules of its public code. The paper prints +{printed}.",
+        "a check {gate} out of 4 or higher. It ends {written} in the experiment that the paper describes. By "
+        "the rules of its public code, which count every step, it is {released}. The paper, at "
+        f"{find_regime('S2').budget} and {THRESHOLD:.2f}, prints +{printed}.",
         times=handle(headline, "budget", 15, 1, "time"),
         gate=handle(headline, "threshold", 4, 0.25, digits=2),
         written=worded(HEADLINE, headline.at(panel="paper"), than="at fixed times", within=0.5),
@@ -160,7 +163,7 @@ def _question(frame: pd.DataFrame, rules: LiveFigure) -> tuple[Guess, Slot]:
         rules.at(panel="paper", name=name) for name in ("late simple", "late periodic", "simple periodic")
     ]
     question = guess(
-        "Which rule ends with the higher accuracy?",
+        "A third rule saves its looks for the end. Which of the three ends most accurate?",
         {
             "Look where a score is highest": lambda: best == "simple",
             "Look every fourth step": lambda: best == "periodic",
@@ -168,7 +171,7 @@ def _question(frame: pd.DataFrame, rules: LiveFigure) -> tuple[Guess, Slot]:
         },
         tell(
             "As the paper describes it, looks saved for the end leave the agent {score} and {clock}. "
-            "As released: {released}. The picture now compares with them.",
+            "As released: {released}. The choice below turns the picture to them.",
             score=worded("better", three[0], than="asking by score"),
             clock=worded("better", three[1], than="asking by the clock"),
             released=worded("better", rules.at(panel="released", name="late simple"), than="asking by score"),
@@ -285,7 +288,8 @@ def _claim(
 
     lines = [
         tell(
-            f"With {{looks}} and a gate at {{gate}}, {told.subject} ends {{each}}.",
+            f"{WORLDS[worlds].capitalize()}, with {{looks}} and a gate at {{gate}}, {told.subject} "
+            "ends {each}.",
             each=each(GAINS, own, than=told.than, within=0.5),
             looks=knob(figure, "budget", "look"),
             gate=knob(figure, "threshold", digits=2),

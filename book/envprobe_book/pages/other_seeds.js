@@ -29,23 +29,24 @@
     return { top, bottom, places };
   }
 
-  // The two-sided exact p of so many discordant pairs (McNemar).
-  function exact(won, lost) {
-    let term = 0.5 ** (won + lost), tail = 0;
-    for (let k = 0; k <= Math.min(won, lost); k++) {
-      tail += term;
-      term *= (won + lost - k) / (k + 1);
+  // The chance of so many or fewer among n, each with a chance of its own.
+  function atMost(count, n, chance) {
+    let term = (1 - chance) ** n, all = 0;
+    for (let k = 0; k <= count; k++) {
+      all += term;
+      term *= ((n - k) / (k + 1)) * (chance / (1 - chance));
     }
-    return Math.min(1, 2 * tail);
+    return Math.min(1, all);
   }
 
-  // Of a yes-or-no measure with one value in every unit: the exact ends, since nothing can be resampled.
-  function flat(claim, { measure, reference }, { top, bottom }, tail) {
-    const isYesOrNo = measure === "success" || /[<>]/.test(measure);
-    if (!isYesOrNo || claim.kind === "contrast" || claim.kind === "rate") return null;
-    const none = top.every((one) => one === 0), whole = !reference && top.every((one, unit) => one === bottom[unit]);
+  const isYesOrNo = (claim, { measure }) => estimates.reachOf(measure, 1) > 0 && !/contrast|rate/.test(claim.kind);
+
+  // Of levels of a yes-or-no measure with one value in every unit: the exact ends, since nothing can be resampled.
+  function flat(claim, comparison, { top, bottom }, tail) {
+    if (comparison.reference || !isYesOrNo(claim, comparison)) return null;
+    const none = top.every((one) => one === 0), whole = top.every((one, unit) => one === bottom[unit]);
     if (!none && !whole) return null;
-    const end = tail ** (1 / sum(bottom)), [low, high] = whole ? [end, 1] : [reference ? end - 1 : 0, 1 - end];
+    const end = tail ** (1 / sum(bottom)), [low, high] = whole ? [end, 1] : [0, 1 - end];
     return { low: claim.scale * low, high: claim.scale * high };
   }
 
@@ -56,27 +57,32 @@
     const tops = groups.map((isIn) => among(top.map((one) => claim.scale * one), isIn)), bottoms = groups.map((isIn) => among(bottom, isIn));
     if (bottoms.some((own) => own.filter((one) => one !== 0).length < data.least)) return { verdict: data.untested };
     const { resamples, level } = data, { family } = claim;
-    const [found] = statistics.ratios(tops, bottoms, { strata: places, resamples, contrasted, family });
+    const reach = comparison.reference && claim.kind !== "rate" ? estimates.reachOf(comparison.measure, claim.scale) : NaN; // of pairs
+    const [found] = statistics.ratios(tops, bottoms, { strata: places, resamples, contrasted, family, reach });
     const { low, high } = flat(claim, comparison, { top, bottom }, (1 - level) / family / 2) ?? { low: found.lowAdjusted, high: found.highAdjusted };
+    const won = top.filter((one) => one > 0).length, lost = top.filter((one) => one < 0).length;
     let by = {};
     if (claim.kind === "mcnemar") {
-      const won = top.filter((one) => one > 0).length, lost = top.filter((one) => one < 0).length;
-      const isSure = Math.min(1, claim.family * exact(won, lost)) < 1 - level;
+      const isSure = claim.family * 2 * atMost(Math.min(won, lost), won + lost, 0.5) < 1 - level; // McNemar's exact p
       const isClaimed = comparison.direction === "either" || won > lost === (comparison.direction === "greater");
       by = { holds: isSure && isClaimed, "holds, other size": isSure && isClaimed, reverses: isSure && !isClaimed };
     }
     const same = top.every((one) => one === 0);
     const fits = (one) => (one.same ? same : low >= (one.low ?? -Infinity) && high <= (one.high ?? Infinity) && (by[one.verdict] ?? true));
-    return { verdict: comparison.cases.find(fits)?.verdict ?? data.open, value: found.value, low, high };
+    const verdict = comparison.cases.find(fits)?.verdict ?? data.open;
+    const isDecided = /^holds|^reverses/.test(verdict) && !/none|equal/.test(comparison.direction);
+    const isAlike = comparison.reference && isYesOrNo(claim, comparison) && atMost(won + lost, sum(bottom), data.hardly) < (1 - level) / 2; // so few pairs differ
+    return { verdict: isAlike && !isDecided ? data.alike : verdict, value: found.value, low, high };
   }
 
   // What verdicts of comparisons make of a claim of them all, as `judge.combine`.
   function combined(verdicts, data) {
-    const some = (verdict) => verdicts.includes(verdict), nothing = ["no effect", "negligible"];
+    const some = (verdict) => verdicts.includes(verdict), nothing = ["no effect", "negligible", data.alike];
     if (some(data.untested)) return data.untested;
     if (some("reverses")) return "reverses";
     if (!verdicts.every((one) => nothing.includes(one) || one.startsWith("holds"))) return data.open;
     if (!verdicts.some((one) => nothing.includes(one))) return "holds";
+    if (some(data.alike)) return data.alike;
     return some("negligible") ? "negligible" : "no effect";
   }
 

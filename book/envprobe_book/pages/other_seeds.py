@@ -15,11 +15,19 @@ import pandas as pd
 
 from envprobe_book.analyses.scoreboard import SIGNS
 from envprobe_book.claims import LEVELS, UNITS, Claim, policy_and_budget
-from envprobe_book.claims.judge import CALIBRATED, INCONCLUSIVE, NOT_TESTED, WORDS, cases_of
+from envprobe_book.claims.judge import (
+    CALIBRATED,
+    CANNOT_DIFFER,
+    HARDLY,
+    INCONCLUSIVE,
+    NOT_TESTED,
+    WORDS,
+    cases_of,
+)
 from envprobe_book.pages.markup import Html, listed, script_json
 from envprobe_book.pages.review import DIGITS
 from envprobe_core.comparing import columns_read
-from envprobe_core.engine.records import MEASURES
+from envprobe_core.compiled.records import MEASURES
 from envprobe_core.estimating import MIN_UNITS
 from envprobe_core.policies import find_policy
 from envprobe_core.protocols import in_words
@@ -60,7 +68,7 @@ def other_seeds(board: pd.DataFrame, claims: Sequence[Claim], regime: str, resam
         "claims": asked, "book": {one["id"]: book[one["id"]] for one in asked}, "profile": profile,
         "protocols": {name: in_words(name) for name in protocols}, "regime": regime, "signs": SIGNS,
         "digits": DIGITS, "resamples": resamples, "least": MIN_UNITS, "level": LEVEL, "open": INCONCLUSIVE,
-        "untested": NOT_TESTED,
+        "untested": NOT_TESTED, "alike": CANNOT_DIFFER, "hardly": HARDLY,
     }  # fmt: skip
     reasons = listed(f"{count} {why}" for why, count in left.items())
     also = f" Not asked here: {reasons}." if left else ""

@@ -238,10 +238,19 @@ def _claim_note(claim: Claim, value: PaperValue, findings: Findings) -> str:
         f"<p>{html.escape(claim.statement)} <em>({printed}{html.escape(unit)})</em></p>"
         f'<table><thead><tr><th scope="col">our run</th><th scope="col">verdict</th>'
         f'<th scope="col">number{html.escape(unit)}</th><th scope="col">an episode</th></tr></thead>'
-        f"<tbody>{lines}</tbody></table>{_turns(claim, findings, sign)}{_record(value, claim)}"
+        f"<tbody>{lines}</tbody></table>{_widened(claim)}{_turns(claim, findings, sign)}"
+        f"{_record(value, claim)}"
         f'<p class="review-links"><a href="{PAGES[claim.section]}.html">The section</a> · '
         f'<a href="#claim-{claim.id}">its line in the list of claims</a></p>'
     )
+
+
+def _widened(claim: Claim) -> str:
+    """Why these intervals are wider than those of other pages."""
+    if claim.family == 1:
+        return ""
+    told = f"Intervals are widened for the {claim.family} comparisons of this part of the paper."
+    return f"<p><small>{told}</small></p>"
 
 
 def _ours(row: object, sign: bool) -> str:
@@ -264,7 +273,8 @@ def _episode(claim: Claim, protocol: str, findings: Findings) -> str:
 def _turns(claim: Claim, findings: Findings, sign: bool) -> str:
     own, base = findings.turns[findings.turns["claim"] == claim.id], html.escape(in_words(findings.base))
     if own.empty:
-        return f"<p>No switch, turned alone, changes whether the verdict {base} agrees with the paper.</p>"
+        told = f"No switch, turned alone, changes whether the verdict {base} agrees with the paper."
+        return f'<p>{told} <a href="text-and-code.html">Press several.</a></p>'
     items = ""
     for row in own.itertuples():
         found = amount(row.estimate, claim.unit, sign)

@@ -16,7 +16,7 @@ OTHERS = {  # switches that no one turns on the way from text to code
 
 @cache
 def deeds() -> dict[str, dict[str, list[str]]]:
-    """The switches between text and code in words: of each value what one does, and the doing."""
+    """The switches between text and code in words: of each value what one does, the doing, what it means."""
     return json.loads((Path(__file__).parent / "switches.json").read_text(encoding="utf-8"))
 
 
