@@ -21,18 +21,17 @@ FRONT = [("budget", 9), ("threshold", 2.25), ("budget", 12), ("threshold", 1.85)
 WEIGHTS = [("c", 2), ("s", 0.5), ("u", -0.5), ("d", 1.5), ("gate", 2.4)]
 MOVE_FRONT = """async ([knob, value]) => {
   const root = document.querySelector(".live-plane"), begin = performance.now(), took = {};
-  const open = (within) => [...document.querySelectorAll(within)]
-    .some((one) => one.checkVisibility() && one.querySelector(".live-old, .live-rough"));
+  const isFinal = (name) => EnvProbe.live.figures[name].setting[knob] === value
+    && document.getElementById(name).dataset.settled === "yes";
   const changed = new Promise((done) => {
     new MutationObserver((_, own) => (own.disconnect(), done(performance.now() - begin)))
       .observe(root, {childList: true, subtree: true, characterData: true, attributes: true});
   });
   EnvProbe.bar.move({[knob]: value});
   took.first = await changed;
-  const parts = {headline: ".live-plane-lead", beside: ".live-plane dl"};
-  for (const [name, within] of Object.entries(parts)) {
-    while (open(within)) await new Promise((go) => setTimeout(go, 4));
-    took[name] = performance.now() - begin;
+  for (const [part, name] of [["headline", "headline"], ["beside", "front-numbers"]]) {
+    while (!isFinal(name)) await new Promise((go) => setTimeout(go, 4));
+    took[part] = performance.now() - begin;
   }
   return took;
 }"""
