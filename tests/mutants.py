@@ -24,7 +24,7 @@ PARTS = {  # what is mutated, and the tests that should notice
     "measures": ("envprobe_core/measures.py", ["test_measures.py"]),
     "judge": ("envprobe_book/claims/judge.py", ["test_claims.py"]),
     "rules": ("envprobe_core/policies/rules.py", ["test_policies.py", EPISODES]),
-    "kernel": ("envprobe_core/engine/kernel.py", [EPISODES]),
+    "kernel": ("envprobe_core/engine/kernel.py", ["test_algorithm1.py", "test_faults.py", EPISODES]),
 }
 COMPILED = re.compile(r"^@(?:helper|inline|kernel|summing|for_pages)\b.*\n", re.MULTILINE)
 CONFIG = """
@@ -32,7 +32,7 @@ CONFIG = """
 source_paths = ["envprobe_core", "envprobe_book"]
 only_mutate = ["{file}"]
 also_copy = ["book", "data", "notebooks", "tests"]
-pytest_add_cli_args = ["-p", "no:cacheprovider"]
+pytest_add_cli_args = ["-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning"]  # of whole words that wrap
 pytest_add_cli_args_test_selection = {tests}
 """
 ALIVE = ("survived", "no tests")  # a mutant that no test reaches is alive
