@@ -135,12 +135,11 @@
     heard.dataset.said = first.textContent;
   }
 
-  function numberOf(/** @type {any[]} */ [name, row, part, absolute, step]) {
+  function numberOf(/** @type {any[]} */ [name, row, part, step]) {
     const found = figures[name]?.found[row];
     if (!found) return undefined;
     const all = part === "x" ? found.x.value : found.value[part];
-    const value = (step === undefined ? all : all.at(step)) ?? NaN; // JSON has no NaN
-    return absolute ? Math.abs(value) : value;
+    return (step === undefined ? all : all.at(step)) ?? NaN; // JSON has no NaN
   }
 
   // A sentence that stands still says what it belongs to, once a slider has moved (`bar.css`).

@@ -20,45 +20,26 @@ class Quantity(float):
     row: int
     part: str
     step: int | None
-    absolute: bool
 
-    def __new__(
-        cls,
-        value: float,
-        figure: str,
-        row: int,
-        part: str,
-        step: int | None = None,
-        *,
-        absolute: bool = False,
-    ) -> "Quantity":
+    def __new__(cls, value: float, figure: str, row: int, part: str, step: int | None = None) -> "Quantity":
         """Keep where the number comes from."""
-        made = super().__new__(cls, abs(value) if absolute else value)
-        made.figure, made.row, made.part, made.step, made.absolute = figure, row, part, step, absolute
+        made = super().__new__(cls, value)
+        made.figure, made.row, made.part, made.step = figure, row, part, step
         return made
-
-    def __abs__(self) -> "Quantity":
-        return Quantity(float(self), self.figure, self.row, self.part, self.step, absolute=True)
 
     def said(self, digits: int = 1, *, sign: bool = False) -> str:
         """The number in a sentence, which follows the reader in a page.
 
         >>> Quantity(-3.04, "gains", 0, "value").said()
-        '<span class="live-number" data-number="[&quot;gains&quot;,0,&quot;value&quot;,false]" data-digits="1">−3.0</span>'
+        '<span class="live-number" data-number="[&quot;gains&quot;,0,&quot;value&quot;]" data-digits="1">−3.0</span>'
         """  # noqa: E501
-        where = html.escape(json.dumps(_as_data(self), separators=(",", ":")))
+        place = [self.figure, self.row, self.part, *([] if self.step is None else [self.step])]
+        where = html.escape(json.dumps(place, separators=(",", ":")))
         text = (signed if sign else number)(float(self), digits)
         with_sign = ' data-sign="yes"' if sign else ""
         return (
             f'<span class="live-number" data-number="{where}" data-digits="{digits}"{with_sign}>{text}</span>'
         )
-
-
-def _as_data(side: "Quantity | float") -> Any:
-    if isinstance(side, Quantity):
-        where = [side.figure, side.row, side.part, side.absolute]
-        return where if side.step is None else [*where, side.step]
-    return float(side)
 
 
 @dataclass(frozen=True)
