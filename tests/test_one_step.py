@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from envprobe_book.analyses.model_runs import beside_each_other, least_change, read_one_step
+from envprobe_book.analyses.model_runs import beside_each_other, least_change, read_one_step, shares_as_told
 from envprobe_core.agents.model import ModelAgent
 from envprobe_core.errors import InputError
 from envprobe_core.llm import replays, running
@@ -73,14 +73,20 @@ def test_the_recorded_answers_are_whole_and_counted_as_by_hand():
     assert situations.groupby("world").nunique().eq(1).all()
     found = beside_each_other(steps).set_index(["changed", "beside"])
     first = steps[steps["ask"] == 0].set_index(["world", "seed"])
+    shares = shares_as_told(steps)
+    own = first.query("world == 'objectstate' and answered and hint == 'English'")
+    assert (
+        shares.loc[f"{WORLDS['objectstate']}, with the answer line", "English hint"] == own["as_told"].mean()
+    )
+    assert shares.shape == (2 * first.index.get_level_values("world").nunique(), len(HINTS))
     with_it, without = (
         first[(first["hint"] == "Chinese") & (first["answered"] == line)] for line in (True, False)
     )
     only = (with_it["as_told"] & ~without["as_told"]).sum(), (~with_it["as_told"] & without["as_told"]).sum()
     row = found.loc[("the answer line", "Chinese hint")]
-    assert (row["only_with"], row["only_without"]) == only
+    assert (row["only with"], row["only without"]) == only
     assert row["p"] == pytest.approx(binomtest(int(only[0]), int(sum(only))).pvalue)
-    assert row["actions"] == (with_it["action"] != without["action"]).sum()
+    assert row["other action"] == (with_it["action"] != without["action"]).sum()
 
 
 def test_a_file_without_an_answer_is_refused(tmp_path):

@@ -21,6 +21,7 @@ from envprobe_core.llm.answers import UNKNOWN_SIGN, InvalidAnswer
 from envprobe_core.llm.calls import question
 from envprobe_core.llm.one_step import OneStep
 from envprobe_core.statistics import LEVEL, mcnemar_exact
+from envprobe_core.worlds import WORLDS
 
 CELL = ["protocol", "world", "policy"]
 
@@ -103,6 +104,29 @@ def read_one_step(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def shares_as_told(found: pd.DataFrame) -> pd.DataFrame:
+    """The share of situations in which the told value is written for the checked field, asked the first time.
+
+    Args:
+        found: as `read_one_step` gives it.
+
+    Returns:
+        A row a world, without the answer line and with it; a column a hint.
+    """
+    places = ["world", "answered", "hint"]
+    shares = found[found["ask"] == 0].groupby(places, sort=False)["as_told"].mean().unstack("hint")
+    shares.index = [
+        f"{WORLDS[world]}, {'with' if line else 'without'} the answer line" for world, line in shares.index
+    ]
+    return shares.rename(columns=_hints(found))
+
+
+def _hints(found: pd.DataFrame) -> dict[str, str]:
+    """What pages call the hints of an experiment on one step, the first of which is none."""
+    none, *hints = dict.fromkeys(found["hint"])
+    return {none: "no hint"} | {hint: f"{hint} hint" for hint in hints}
+
+
 def beside_each_other(found: pd.DataFrame) -> pd.DataFrame:
     """What the answer line, a hint and asking again change in one step, by McNemar's exact test.
 
@@ -110,16 +134,16 @@ def beside_each_other(found: pd.DataFrame) -> pd.DataFrame:
         found: as `read_one_step` gives it, or some worlds of it.
 
     Returns:
-        A row a pair of requests: what is `changed`, and what both have (`beside`); `n` situations; those in
-        which only the one with it writes the told value (`only_with`), and only the other (`only_without`),
-        with `p`; the `actions` that differ, and of the same situations those that differ when the request is
-        asked `again`, with `p_actions`.
+        A row a pair of requests, with the columns of the page's table: what is `changed`, and what both have
+        (`beside`); the situations in which the one `with` it writes the told value, in which it alone does
+        (`only with`), and in which the other alone does (`only without`), with `p`; those with an `other
+        action`, and with an `other action again` when the same request is asked again, with `p of actions`.
     """
     wide = found.pivot(
         index=["world", "seed"], columns=["answered", "hint", "ask"], values=["as_told", "action"]
     )
-    none, *hints = dict.fromkeys(found["hint"])
-    named = {none: "no hint"} | {hint: f"{hint} hint" for hint in hints}
+    named = _hints(found)
+    none, *hints = named
     lines = {True: "the answer line", False: "no answer line"}
     pairs = [(lines[True], named[hint], (True, hint, 0), (False, hint, 0)) for hint in named]
     pairs += [
@@ -136,13 +160,11 @@ def beside_each_other(found: pd.DataFrame) -> pd.DataFrame:
         again = wide["action"][*one[:2], 1] != wide["action"][*one[:2], 0]
         only_with, only_without = int((told & ~untold).sum()), int((untold & ~told).sum())
         alone = int((moved & ~again).sum()), int((again & ~moved).sum())
-        row = {"changed": changed, "beside": beside, "n": len(wide), "with": int(told.sum())}
-        row |= {
-            "only_with": only_with,
-            "only_without": only_without,
-            "p": mcnemar_exact(only_with, only_without),
-        }
-        row |= {"actions": int(moved.sum()), "again": int(again.sum()), "p_actions": mcnemar_exact(*alone)}
+        row = {"changed": changed, "beside": beside, "with": int(told.sum())}
+        row |= {"only with": only_with, "only without": only_without}
+        row |= {"p": mcnemar_exact(only_with, only_without)}
+        row |= {"other action": int(moved.sum()), "other action again": int(again.sum())}
+        row |= {"p of actions": mcnemar_exact(*alone)}
         rows.append(row)
     return pd.DataFrame(rows)
 
