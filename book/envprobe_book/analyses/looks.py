@@ -195,16 +195,14 @@ def graft(recording: Trajectory, probe: Ints, *, averaged: bool = False) -> Floa
     0.0241
     """
     belief, gold, steps = recording.belief, recording.gold, recording.steps.astype(np.int64)
-    worth, known = np.zeros(len(steps)), (gold[:, 0] != UNKNOWN).sum(axis=1)
-    for row, own in enumerate(np.asarray(probe)):
-        last = int(steps[row])
-        for field in np.unique(own[:last][own[:last] >= 0]):
-            held, truth = belief[row, : last + 1, field], gold[row, : last + 1, field]
-            told = held.copy()
-            rewrites = np.append(np.flatnonzero(held[1:] != held[:-1]) + 1, last + 1)
-            for t in np.flatnonzero(own[:last] == field):
-                until = rewrites[np.searchsorted(rewrites, t + 1)]  # the agent's own next change of it
-                told[t + 1 : until] = truth[t]
-            better = (told == truth).astype(float) - (held == truth)
-            worth[row] += better[1:].mean() if averaged and last else better[-1]
-    return worth / known
+    probe, worth = np.asarray(probe), np.zeros(len(steps))
+    kept, told = np.zeros(belief[:, 0].shape, bool), belief[:, 0].copy()  # [row, field]
+    for t in range(probe.shape[1]):
+        held, truth = belief[:, t + 1], gold[:, t + 1]
+        rows = np.flatnonzero(probe[:, t] >= 0)
+        fields = probe[rows, t]
+        kept[rows, fields], told[rows, fields] = True, gold[rows, t, fields]
+        kept &= held == belief[:, t]  # the agent's own change of it ends it
+        better = (np.where(kept, told, held) == truth).sum(axis=1) - (held == truth).sum(axis=1)
+        worth += better / np.maximum(steps, 1) * (t < steps) if averaged else better * (t + 1 == steps)
+    return worth / (gold[:, 0] != UNKNOWN).sum(axis=1)
