@@ -289,6 +289,11 @@ def test_every_page_is_looked_at(html):
     assert set(page_names(html)) == {*PAGES, *MADE_BY_SPHINX}
 
 
+def test_no_page_says_where_it_was_made(html, small_book):
+    made_at = [str(ROOT), str(small_book)]
+    assert [(name, at) for name in page_names(html) for at in made_at if at in read(html, name)] == []
+
+
 LAID_OUT = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
