@@ -100,11 +100,11 @@ def test_a_reviewer_comes_from_a_printed_number_to_its_claim_its_episode_and_its
     told = page.locator(".player-about", has_text=f"seed {number}:")
     told.wait_for()
     assert "EnvProbe-Simple and Periodic in S2 under protocol as released" in told.inner_text()
-    page.goto(f"{html.as_uri()}/executed/scoreboard.html?show=reverses&under=paper")
+    page.goto(f"{html.as_uri()}/executed/scoreboard.html?show=against&under=paper")
     claims = page.locator(".scoreboard").first.locator("tbody tr[id]")
     left = [claim for claim in claims.all() if claim.is_visible()]
     assert 0 < len(left) < claims.count()
-    assert all("reverses" in claim.locator("td").nth(1).inner_text() for claim in left)
+    assert all("✗" in claim.locator("td").nth(1).inner_text() for claim in left)
     page.emulate_media(media="print")
     assert all(claim.is_visible() for claim in claims.all())
 

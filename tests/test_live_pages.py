@@ -173,11 +173,11 @@ def test_what_is_not_final_wears_its_mark(browse, html):
     page.locator("#gains .lp").wait_for()
     marks = page.evaluate(
         "() => new Promise((go) => { EnvProbe.bar.move({ budget: 15 });"
-        " const seen = () => go(document.querySelector('.live-told').className);"
+        " const seen = () => go(document.querySelector('.live-told:not(.live-handle)').className);"
         " requestAnimationFrame(() => setTimeout(seen)); })"
     )
     assert "live-old" in marks
-    first = page.locator(".live-told").first
+    first = page.locator(".live-told:not(.live-handle)").first
     playwright.expect(first).not_to_have_class(re.compile("live-(old|rough)"), timeout=60_000)
     assert (
         page.locator(".live-heard").text_content() == page.locator("p:has(.live-told)").first.text_content()

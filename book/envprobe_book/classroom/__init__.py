@@ -29,7 +29,7 @@ from envprobe_core.errors import InputError
 from envprobe_core.experiment import run_frame
 from envprobe_core.policies import POLICIES, Policy, find_policy
 from envprobe_core.protocols import in_words
-from envprobe_core.statistics import RESAMPLES
+from envprobe_core.statistics import RESAMPLES, paired_bootstrap
 from envprobe_core.worlds import WORLDS
 
 __all__ = [
@@ -152,7 +152,7 @@ def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:
     for name, other in REFERENCES.items():
         theirs = frame[frame["policy"] == other].set_index(pair)["accuracy"].rename("theirs")
         frame = frame.assign(**{name: 100 * (frame["accuracy"] - frame.join(theirs, on=pair)["theirs"])})
-    measures = ["accuracy", "success", "useful/probes", "probes", *REFERENCES]
+    measures = ["accuracy", "success", "useful/probes", "probes"]
     board = frame[KEYS].drop_duplicates().reset_index(drop=True)
     board["own"] = board["policy"].isin(contest.own)
     board["deployable"] = [name not in POLICIES or not POLICIES[name].sees_gold for name in board["policy"]]
@@ -160,6 +160,12 @@ def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:
     for measure, part in summarize(frame, measures, KEYS, resamples=resamples).groupby("measure", sort=False):
         name = measure.replace("useful/probes", "useful_rate")
         board[[name, f"{name}_low", f"{name}_high"]] = part[["mean", "low", "high"]].to_numpy(dtype=float)
+    for name in REFERENCES:  # pairs, whose intervals are those of all pairs of the book
+        found = [
+            paired_bootstrap(part[name].to_numpy(), list(part["world"]), resamples)
+            for _, part in frame.groupby(KEYS, sort=False)
+        ]
+        board[[name, f"{name}_low", f"{name}_high"]] = [(one.mean, one.low, one.high) for one in found]
     board["silent"] = [contest.silent.get((row.protocol, row.policy), "") for row in board.itertuples()]
     board["part"] = board.groupby(KEYS[:2], sort=False).ngroup()
     board = board.sort_values(["part", "accuracy"], ascending=[True, False], ignore_index=True)

@@ -14,7 +14,7 @@
 
   // the card beside a number
 
-  const card = element("div", { class: "review-card", role: "region", "aria-label": "About this number", tabindex: "-1" });
+  const card = element("div", { class: "review-card", role: "region", "aria-label": "About this number", tabindex: "0" });
   card.hidden = true;
   review.append(card);
   let owner = null, isPinned = false, isReturning = false, leaving = 0;
