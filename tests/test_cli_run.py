@@ -371,6 +371,7 @@ cli.main()
 """
 
 
+@pytest.mark.nightly
 def test_an_end_while_the_compiler_calls_back_is_not_lost(tmp_path):
     """LLVM drops what is raised in a call of its own: the command went on with a half-made function."""
     copy_core(tmp_path)

@@ -202,6 +202,7 @@ def test_a_killed_worker_loses_nothing(two_workers, tmp_path, local):
     assert contents(run) == local
 
 
+@pytest.mark.nightly
 def test_a_killed_scheduler_is_told_and_the_same_command_completes(tmp_path, local):
     run, note, lost = tmp_path / "run", tmp_path / "note", Cluster(tmp_path)
     command = [*RUN, "--scheduler-file", lost.file, "--out", run]

@@ -289,6 +289,7 @@ print(json.dumps([frame.to_csv(), len(sys.argv)]))
 """
 
 
+@pytest.mark.nightly
 def test_a_world_whose_files_are_all_damaged_gives_the_same_episodes_and_says_one_line(tmp_path):
     def episodes():
         given = {"capture_output": True, "text": True, "timeout": 600, "cwd": PACKAGE.parent}

@@ -43,6 +43,7 @@ def reproducing(checkout, temporary, *given, mark="two"):
 # --- kills ------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 @needs_proc
 def test_nothing_outlives_a_killed_reproduce(checkout, write_notebook, tmp_path_factory):
     for name in ("a", "b", "c"):

@@ -58,6 +58,7 @@ def test_a_module_is_kept_and_made_of_kept_text(monkeypatch):
     assert kept.read_bytes() == whole
 
 
+@pytest.mark.nightly
 def test_a_text_that_is_missing_is_made_by_compiling_once(monkeypatch):
     world, folder = "tooldag", compiled_files.cache_folder()
     text = folder / numba_support.text_name("run", wasm.signature_of(world))
