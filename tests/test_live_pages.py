@@ -173,7 +173,8 @@ def test_what_is_not_final_wears_its_mark(browse, html):
     page.locator("#gains .lp").wait_for()
     marks = page.evaluate(
         "() => new Promise((go) => { EnvProbe.bar.move({ budget: 15 });"
-        " const seen = () => go(document.querySelector('.live-told:not(.live-handle)').className);"
+        " const told = [...document.querySelectorAll('.live-told')];"
+        " const seen = () => go(told.map((one) => one.className).join());"
         " requestAnimationFrame(() => setTimeout(seen)); })"
     )
     assert "live-old" in marks

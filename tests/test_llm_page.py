@@ -63,7 +63,7 @@ def spoiled(folder, change=lambda lines: None, name="other", **agent):
 @pytest.fixture(scope="module")
 def begun():
     """The section's names after its first cell, which replays the file, and what is said of the file."""
-    return execute("answer", "imports", "2", replay=str(COMMITTED), resamples=100)
+    return execute("answer", "imports", "runs", "2", replay=str(COMMITTED), resamples=100)
 
 
 # ---------------------------------------------------------------- a replay file
@@ -105,7 +105,7 @@ def test_what_does_not_come_out_again_has_no_results(change, agent, fault, tmp_p
     assert fault in run.fault
     assert run.frame is None
     with pytest.raises(InputError, match=f"has no results here: .*{fault}"):
-        execute("answer", "imports", replay=str(path), resamples=100)
+        execute("answer", "imports", "runs", replay=str(path), resamples=100)
 
 
 def test_files_are_found_by_name_told_apart_and_named_where_they_are_none(tmp_path):

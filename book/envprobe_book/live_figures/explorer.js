@@ -309,6 +309,7 @@
     // Run the cells of each stage, a coarse one or all; what is asked later overtakes it.
     async function run(...coarse) {
       const policy = chosen.value, horizon = bar.horizonOf(bar.setting());
+      clearTimeout(waiting); // what a hand at rest would start is overtaken, too
       overtaken?.abort();
       overtaken = new AbortController();
       const { signal } = overtaken;
