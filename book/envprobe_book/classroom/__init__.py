@@ -29,7 +29,7 @@ from envprobe_core.errors import InputError
 from envprobe_core.experiment import run_frame
 from envprobe_core.policies import POLICIES, Policy, find_policy
 from envprobe_core.protocols import in_words
-from envprobe_core.statistics import RESAMPLES, paired_bootstrap
+from envprobe_core.statistics import RESAMPLES, ratios
 from envprobe_core.worlds import WORLDS
 
 __all__ = [
@@ -139,6 +139,25 @@ def in_percent(board: pd.DataFrame) -> pd.DataFrame:
     return shown.set_index([*map(pd.Index, several), pd.Index(named, name="policy")]).round(1)
 
 
+def _beside_references(frame: pd.DataFrame, resamples: int) -> pd.DataFrame:
+    """The paired differences of every policy from each of `REFERENCES`, in points, all policies at once.
+
+    Returns:
+        A row a protocol, set and policy; the columns are the names of `REFERENCES`, also with `_low` and `_high`.
+    """
+    parts = {}
+    for key, part in frame.groupby(KEYS[:2], sort=False):
+        accuracy = part.pivot(index=["world", "seed"], columns="policy", values="accuracy")
+        worlds = accuracy.index.get_level_values("world").to_numpy(dtype=str)
+        ends = {}
+        for name, other in REFERENCES.items():
+            points = 100 * accuracy.sub(accuracy[other], axis=0).to_numpy()
+            found = ratios(points, np.ones_like(points), worlds, resamples=resamples, reach=0.0)
+            ends |= {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
+        parts[key] = pd.DataFrame(ends, accuracy.columns)
+    return pd.concat(parts, names=KEYS)
+
+
 def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:
     """Summarise a contest; intervals resample its episodes within each world.
 
@@ -148,10 +167,7 @@ def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:
         difference in accuracy in points, all with `_low` and `_high`. Oracles see gold and have rank 0; the
         useful rate is NaN without any probe; `silent` says why a reader's policy fired none.
     """
-    frame, pair = contest.frame, ["protocol", "world", "seed"]
-    for name, other in REFERENCES.items():
-        theirs = frame[frame["policy"] == other].set_index(pair)["accuracy"].rename("theirs")
-        frame = frame.assign(**{name: 100 * (frame["accuracy"] - frame.join(theirs, on=pair)["theirs"])})
+    frame = contest.frame
     measures = ["accuracy", "success", "useful/probes", "probes"]
     board = frame[KEYS].drop_duplicates().reset_index(drop=True)
     board["own"] = board["policy"].isin(contest.own)
@@ -160,12 +176,7 @@ def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:
     for measure, part in summarize(frame, measures, KEYS, resamples=resamples).groupby("measure", sort=False):
         name = measure.replace("useful/probes", "useful_rate")
         board[[name, f"{name}_low", f"{name}_high"]] = part[["mean", "low", "high"]].to_numpy(dtype=float)
-    for name in REFERENCES:  # pairs, whose intervals are those of all pairs of the book
-        found = [
-            paired_bootstrap(part[name].to_numpy(), list(part["world"]), resamples)
-            for _, part in frame.groupby(KEYS, sort=False)
-        ]
-        board[[name, f"{name}_low", f"{name}_high"]] = [(one.mean, one.low, one.high) for one in found]
+    board = board.join(_beside_references(frame, resamples), on=KEYS)
     board["silent"] = [contest.silent.get((row.protocol, row.policy), "") for row in board.itertuples()]
     board["part"] = board.groupby(KEYS[:2], sort=False).ngroup()
     board = board.sort_values(["part", "accuracy"], ascending=[True, False], ignore_index=True)
