@@ -6,8 +6,6 @@ with a figure of `envprobe_book.live_figures` loads that package's scripts too. 
 engine, pages keep what is printed.
 """
 
-import base64
-import html
 import posixpath
 import re
 from pathlib import Path
@@ -21,7 +19,7 @@ from envprobe_book.classroom import policy_page
 from envprobe_book.live_figures import scripts as live_figures
 from envprobe_book.page_engine import HERE, SCRIPT, write_page_engine
 from envprobe_book.pages import other_seeds
-from envprobe_book.pages.markup import LIVE, fixed_mark
+from envprobe_book.pages.markup import LIVE, span_of
 from envprobe_book.reproduce.sections import file_digest
 from envprobe_core.compiled.compiled_files import EDITION
 
@@ -40,13 +38,7 @@ def mark_sentences(app: Sphinx, doctree: nodes.document) -> None:
         scheme, _, told = str(link.get("refuri", "")).partition(":")
         if scheme != LIVE:
             continue
-        markup = "</span>"
-        if (about := fixed_mark(told)) is not None:
-            markup = f'<span class="live-fixed" data-about="{html.escape(about)}">'
-        elif told != "end":
-            slot = base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).decode()
-            markup = f'<span class="live-told" data-told="{html.escape(slot)}">'
-        link.replace_self(nodes.raw("", markup, format="html"))
+        link.replace_self(nodes.raw("", span_of(told), format="html"))
 
 
 class AtSetting(SphinxRole):

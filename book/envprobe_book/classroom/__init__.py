@@ -143,7 +143,7 @@ def _beside_references(frame: pd.DataFrame, resamples: int) -> pd.DataFrame:
     """The paired differences of every policy from each of `REFERENCES`, in points, all policies at once.
 
     Returns:
-        A row a protocol, set and policy; the columns are the names of `REFERENCES`, also with `_low` and `_high`.
+        A row a protocol, set and policy; the columns are those of `REFERENCES`, each with `_low` and `_high`.
     """
     parts = {}
     for key, part in frame.groupby(KEYS[:2], sort=False):

@@ -11,7 +11,6 @@ that a page (`telling.js`) says it anew at each move, by the same rule. Words of
 Families of words, for all pages, stand in `wordings.json`.
 """
 
-import base64
 import html
 import json
 import re
@@ -27,7 +26,7 @@ from markdown_it import MarkdownIt
 from envprobe_book.live_figures.readings import Reading
 from envprobe_book.live_figures.scripts import lab_sentence
 from envprobe_book.live_figures.words import PLACES, REST, fits, in_units, said
-from envprobe_book.pages.markup import LIVE, Text, number
+from envprobe_book.pages.markup import LIVE, Text, marked, number, pack, span_of
 from envprobe_core.conditions import find_regime
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.protocols import in_words
@@ -47,14 +46,16 @@ class Slot:
     @property
     def markdown(self) -> str:
         """The words between two marks, which show nothing wherever a notebook is read."""
-        told = base64.urlsafe_b64encode(json.dumps(self.data, separators=(",", ":")).encode()).decode()
-        return f"[]({LIVE}:{told.rstrip('=')}){self.text}[]({LIVE}:end)"
+        return marked(self.text, self._mark)
 
     @property
     def html(self) -> str:
         """The same in HTML."""
-        told = html.escape(json.dumps(self.data, separators=(",", ":")))
-        return f'<span class="live-told" data-told="{told}">{html.escape(self.text)}</span>'
+        return f"{span_of(self._mark)}{html.escape(self.text)}{span_of('end')}"
+
+    @property
+    def _mark(self) -> str:
+        return pack(json.dumps(self.data, separators=(",", ":")))
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Told(Text):
     def lab_html(self) -> str:
         """The sentence in HTML with its Markdown, for a notebook, whose own Markdown drops the marks."""
         html_of = MarkdownIt().render(self.markdown)
-        return re.sub(rf'<a href="{LIVE}:([^"]*)"></a>', _span, html_of)
+        return re.sub(rf'<a href="{LIVE}:([^"]*)"></a>', lambda mark: span_of(mark[1]), html_of)
 
     def _repr_mimebundle_(self, **keywords: Any) -> Any:
         data, metadata = lab_sentence(self.lab_html)._repr_mimebundle_(**keywords) or ({}, {})
@@ -92,13 +93,6 @@ class Told(Text):
             for part in self.parts
         ]
         return [part for part in own if part]
-
-
-def _span(mark: re.Match[str]) -> str:
-    if mark[1] == "end":
-        return "</span>"
-    slot = base64.urlsafe_b64decode(mark[1] + "=" * (-len(mark[1]) % 4)).decode()
-    return f'<span class="live-told" data-told="{html.escape(slot)}">'
 
 
 def tell(text: str, **slots: Slot | Told) -> Told:

@@ -4,7 +4,6 @@
 nothing, and shows the same sentence with what it reads of live figures, so that it follows the reader there.
 """
 
-import base64
 import json
 import os
 import re
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envprobe_book.pages.markup import MARK, Html, Text, fixed_mark, script_json
+from envprobe_book.pages.markup import MARK, Html, Text, script_json, slot_of
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.sources import ROOT
 
@@ -63,7 +62,8 @@ def collect(section: str, name: str) -> Finding | Html:
             _shown.add(name)
             return Html(pages[drawn[name]], "".join(forms[drawn[name]].get("text/plain", name)))
     text = "".join(look_up(f"finding of {section}", name, found)["text/markdown"])
-    read = set(re.findall(r'"figures":\["([^"]+)"', "".join(map(_told, MARK.findall(text)))))
+    slots = "".join(filter(None, map(slot_of, MARK.findall(text))))
+    read = set(re.findall(r'"figures":\["([^"]+)"', slots))
     figures = [
         f'<div class="live-figure" data-engine id="{own}"><script type="application/json">'
         f"{script_json(json.loads(data) | {'kind': 'numbers', 'title': own})}</script></div>"
@@ -76,12 +76,3 @@ def collect(section: str, name: str) -> Finding | Html:
 
         display(Html("".join(figures), "numbers"))
     return Finding(text, name)
-
-
-def _told(mark: str) -> str:
-    told = mark.split(":", 1)[1].rstrip(")")
-    return (
-        ""
-        if told == "end" or fixed_mark(told) is not None
-        else base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).decode()
-    )

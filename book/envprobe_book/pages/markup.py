@@ -4,6 +4,7 @@ People write the sentences; code gives the condition under which each is true, a
 """
 
 import base64
+import html
 import json
 import math
 import os
@@ -24,7 +25,7 @@ LIVE = "live"
 """The scheme of the marks around a sentence: links without a text, which show nothing wherever a notebook is
 read. `book/_ext/live.py` makes of them what the page's script looks for."""
 FIXED_MARK = "fixed"  # of a sentence that stands still, with what it is about
-MARK = re.compile(rf"\[\]\({LIVE}:[^)]*\)")
+MARK = re.compile(rf"\[\]\({LIVE}:([^)]*)\)")
 
 
 @dataclass(frozen=True)
@@ -82,18 +83,44 @@ def conclude(text: str, when: Any, about: str = "") -> Text:
         ConclusionError: if the condition fails with the book's own values.
     """
     said = text if holds(text, when) else f"*Not so with these values:* ~~{text}~~"
-    told = base64.urlsafe_b64encode(about.encode()).decode().rstrip("=")
-    return Text(f"[]({LIVE}:{FIXED_MARK}{told and '-'}{told}){said}[]({LIVE}:end)")
+    return Text(marked(said, f"{FIXED_MARK}-{pack(about)}" if about else FIXED_MARK))
 
 
-def fixed_mark(told: str) -> str | None:
-    """What a sentence that stands still is about, of its mark's text; None where the mark is another.
+def marked(text: str, mark: str) -> str:
+    """A text between two marks of a sentence, the first of which says what it is."""
+    return f"[]({LIVE}:{mark}){text}[]({LIVE}:end)"
 
-    >>> fixed_mark("fixed"), fixed_mark("fixed-YSBwcm9vZg"), fixed_mark("end")
-    ('', 'a proof', None)
+
+def pack(text: str) -> str:
+    """A text as a part of a mark."""
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def slot_of(mark: str) -> str | None:
+    """The data of the slot whose mark this is; None where it is another mark.
+
+    >>> slot_of(pack('{"kind":"places"}')), slot_of("fixed"), slot_of("end")
+    ('{"kind":"places"}', None, None)
     """
-    kind, _, about = told.partition("-")
-    return base64.urlsafe_b64decode(about + "=" * (-len(about) % 4)).decode() if kind == FIXED_MARK else None
+    return None if mark == "end" or mark.partition("-")[0] == FIXED_MARK else _unpacked(mark)
+
+
+def span_of(mark: str) -> str:
+    """What a mark of a sentence is in HTML.
+
+    >>> span_of("fixed-YSBwcm9vZg"), span_of("fixed"), span_of("end")
+    ('<span class="live-fixed" data-about="a proof">', '<span class="live-fixed" data-about="">', '</span>')
+    """
+    if mark == "end":
+        return "</span>"
+    if (slot := slot_of(mark)) is not None:
+        return f'<span class="live-told" data-told="{html.escape(slot)}">'
+    about = _unpacked(mark.partition("-")[2])
+    return f'<span class="live-fixed" data-about="{html.escape(about)}">'
+
+
+def _unpacked(text: str) -> str:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
 
 
 def holds(text: str, when: Any) -> bool:
