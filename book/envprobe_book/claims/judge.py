@@ -90,6 +90,28 @@ class Case(NamedTuple):
     low: float = -np.inf  # the least that its low end may be
     high: float = np.inf  # the most that its high end may be
     same: bool = False  # instead: the two sides agree in every episode
+    side: int = 0  # 1 of the claimed side, -1 of the other, 0 of neither
+
+
+class Several(NamedTuple):
+    """A verdict of a claim of several comparisons, and which verdicts of these have it."""
+
+    verdict: str
+    some: tuple[str, ...] = ()  # one of these is among them
+    every: tuple[str, ...] = ()  # none but these are among them
+
+
+OF_SEVERAL = (
+    Several(NOT_TESTED, some=(NOT_TESTED,)),
+    Several(REVERSES, some=(REVERSES,)),
+    Several(HOLDS, every=(HOLDS, OTHER_SIZE)),
+    Several(
+        CANNOT_DIFFER, some=(CANNOT_DIFFER,), every=(HOLDS, OTHER_SIZE, NO_EFFECT, NEGLIGIBLE, CANNOT_DIFFER)
+    ),
+    Several(NO_EFFECT, every=(HOLDS, OTHER_SIZE, NO_EFFECT)),
+    Several(NEGLIGIBLE, every=(HOLDS, OTHER_SIZE, NO_EFFECT, NEGLIGIBLE)),
+)
+"""The first that fits is the claim's; else *inconclusive*."""
 
 
 class Decision(NamedTuple):
@@ -141,10 +163,14 @@ def assess_claim(
     return Decision(sample, enough, found, _without_the_same_episodes(claim, one, sample, verdict))
 
 
+def says_yes_or_no(claim: Claim, one: Comparison) -> bool:
+    """Whether a comparison counts episodes in which something is so."""
+    return bool(reach_of(one.measure)) and claim.kind not in ("contrast", "rate", "median")
+
+
 def _exact_where_flat(claim: Claim, one: Comparison, sample: Sample, found: Estimate) -> Estimate:
     """The estimate with exact ends in columns where every episode of a yes-or-no measure has one value."""
-    compared = one.reference is not None or claim.kind in ("contrast", "rate", "median")
-    if compared or not reach_of(one.measure) or claim.about == "setting":
+    if one.reference is not None or not says_yes_or_no(claim, one) or claim.about == "setting":
         return found
     top, bottom = sample.top, sample.bottom
     none, whole = ~top.any(axis=0), (top == bottom).all(axis=0)
@@ -162,14 +188,14 @@ def _without_the_same_episodes(
     claim: Claim, one: Comparison, sample: Sample, verdict: npt.NDArray[np.str_]
 ) -> npt.NDArray[np.str_]:
     """The verdicts, [column], *cannot differ* where so few pairs of a yes-or-no measure do."""
-    if one.reference is None or not reach_of(one.measure) or claim.kind in ("contrast", "rate", "median"):
+    if one.reference is None or not says_yes_or_no(claim, one):
         return verdict
     differ = np.add(*discordant(sample))
     same = [
         exact_interval(int(some), int(n), LEVEL).high < HARDLY
         for some, n in zip(differ, sample.bottom.sum(axis=0), strict=True)
     ]
-    decided = np.isin(verdict, (HOLDS, OTHER_SIZE, REVERSES)) & (one.direction not in ("none", "equal"))
+    decided = np.isin(verdict, [case.verdict for case in cases_of(claim, one.direction) if case.side])
     return np.where(np.array(same) & ~decided, CANNOT_DIFFER, verdict)
 
 
@@ -207,6 +233,7 @@ def cases_of(claim: Claim, direction: str) -> tuple[Case, ...]:
     claimed, against = (above, below) if direction == "greater" else (below, above)
     if claim.kind == "mcnemar":
         claimed = against = Case(HOLDS)
+    claimed, against = claimed._replace(side=1), against._replace(verdict=REVERSES, side=-1)
     found = []
     if level == 0.0:
         found.append(Case(NO_EFFECT, same=True))
@@ -215,44 +242,38 @@ def cases_of(claim: Claim, direction: str) -> tuple[Case, ...]:
     if claim.printed is not None:
         least, most = claim.printed
         slack = EDGE * max(1.0, abs(least), abs(most))
-        found.append(Case(OTHER_SIZE, max(claimed.low, _past(most + slack)), claimed.high))
-        found.append(Case(OTHER_SIZE, claimed.low, min(claimed.high, _before(least - slack))))
-    return *found, claimed, against._replace(verdict=REVERSES)
+        other = claimed._replace(verdict=OTHER_SIZE)
+        found.append(other._replace(low=max(claimed.low, _past(most + slack))))
+        found.append(other._replace(high=min(claimed.high, _before(least - slack))))
+    return *found, claimed, against
 
 
 def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> npt.NDArray[np.str_]:
     """What an estimate says of a claim, [column]."""
-    low, high, by_p = found.low_adjusted, found.high_adjusted, {}
+    low, high, claimed = found.low_adjusted, found.high_adjusted, None
     if claim.kind == "mcnemar":
         won, lost = map(np.array, discordant(sample))
         claimed = (direction == "either") | ((won > lost) == (direction == "greater"))
-        significant = found.p_adjusted < 1 - LEVEL
-        by_p = {
-            HOLDS: significant & claimed,
-            OTHER_SIZE: significant & claimed,
-            REVERSES: significant & ~claimed,
-        }
-    same, cases = ~np.any(sample.top, axis=0), cases_of(claim, direction)
-    fits = [
-        same if one.same else (one.low <= low) & (high <= one.high) & by_p.get(one.verdict, True)
-        for one in cases
-    ]
-    return np.select(fits, [one.verdict for one in cases], INCONCLUSIVE)
+    significant = found.p_adjusted < 1 - LEVEL
+
+    def fits(one: Case) -> Mask:
+        if one.same:
+            return ~np.any(sample.top, axis=0)
+        by_p = True if claimed is None or not one.side else significant & (claimed == (one.side > 0))
+        return (one.low <= low) & (high <= one.high) & by_p
+
+    cases = cases_of(claim, direction)
+    return np.select([fits(one) for one in cases], [one.verdict for one in cases], INCONCLUSIVE)
 
 
 def combine(found: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
     """What verdicts [comparison, column] make of a claim of them all: one that reverses refutes it."""
-    nothing = np.isin(found, (NO_EFFECT, NEGLIGIBLE, CANNOT_DIFFER))
-    decided = (nothing | np.isin(found, (HOLDS, OTHER_SIZE))).all(axis=0)
-    rules = {
-        NOT_TESTED: (found == NOT_TESTED).any(axis=0),
-        REVERSES: (found == REVERSES).any(axis=0),
-        HOLDS: decided & ~nothing.any(axis=0),
-        CANNOT_DIFFER: decided & (found == CANNOT_DIFFER).any(axis=0),
-        NO_EFFECT: decided & ~(found == NEGLIGIBLE).any(axis=0),
-        NEGLIGIBLE: decided,
-    }
-    return np.select(list(rules.values()), list(rules), INCONCLUSIVE)
+    fits = [
+        (np.isin(found, one.some).any(axis=0) | (not one.some))
+        & (np.isin(found, one.every).all(axis=0) | (not one.every))
+        for one in OF_SEVERAL
+    ]
+    return np.select(fits, [one.verdict for one in OF_SEVERAL], INCONCLUSIVE)
 
 
 # one claim on one frame

@@ -149,8 +149,8 @@
 
   const total = (values) => values.reduce((sum, value) => sum + value, 0);
 
-  // How far a pair can differ in a measure, 0 if that is not known. As `estimating.reach_of`.
-  const reachOf = (measure, scale) => (/^(success|[a-z_]+[<>].+)$/.test(measure) ? scale : 0);
+  // How far a pair can differ in a measure, 0 if that is not known.
+  const reachOf = (measure, scale) => (new RegExp(`^(?:${engine.names().statistics.yesOrNo})$`).test(measure) ? scale : 0);
 
   function gainOf([one, other], labels, scale, resamples, reach) {
     const [top, counts] = differences(one, other, scale);
@@ -276,5 +276,5 @@
     return { found: asked.map(({ known }) => known), resamples: draws, seeds: most };
   }
 
-  globalThis.EnvProbe.estimates = { evaluate, remember, known, conditionOf, constants, measured, reachOf };
+  globalThis.EnvProbe.estimates = { evaluate, remember, known, conditionOf, constants, measured };
 })();

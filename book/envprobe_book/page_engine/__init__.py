@@ -22,6 +22,7 @@ from envprobe_core.compiled.compiled_files import cache_folder, keep, kept
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine import wasm
 from envprobe_core.engine.batch import kernel_params
+from envprobe_core.estimating import YES_OR_NO
 from envprobe_core.sources import files_sha256, package_sha256
 from envprobe_core.statistics import Estimate
 from envprobe_core.worlds import WORLDS
@@ -96,6 +97,7 @@ def _made() -> tuple[str, dict[str, str]] | None:
         worlds[world] = script_json(parts)
     scratch = {"stratum": resampling.SCALES, "least": resampling.PARTIALS}
     statistics = {"module": _packed(resampler), "names": Estimate._fields, "scratch": scratch}
+    statistics["yesOrNo"] = YES_OR_NO.pattern
     shared = script_json(common() | {"edition": edition, "statistics": statistics})
     if path is not None:
         keep(path, gzip.compress(json.dumps([shared, worlds]).encode(), 1))

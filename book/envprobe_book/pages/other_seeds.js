@@ -39,11 +39,9 @@
     return Math.min(1, all);
   }
 
-  const isYesOrNo = (claim, { measure }) => estimates.reachOf(measure, 1) > 0 && !/contrast|rate/.test(claim.kind);
-
   // Of levels of a yes-or-no measure with one value in every unit: the exact ends, since nothing can be resampled.
   function flat(claim, comparison, { top, bottom }, tail) {
-    if (comparison.reference || !isYesOrNo(claim, comparison)) return null;
+    if (comparison.reference || !comparison.yesOrNo) return null;
     const none = top.every((one) => one === 0), whole = top.every((one, unit) => one === bottom[unit]);
     if (!none && !whole) return null;
     const end = tail ** (1 / sum(bottom)), [low, high] = whole ? [end, 1] : [0, 1 - end];
@@ -56,34 +54,27 @@
     const among = (values, isIn) => Float64Array.from(values, (one, unit) => (isIn(places[unit]) ? one : 0));
     const tops = groups.map((isIn) => among(top.map((one) => claim.scale * one), isIn)), bottoms = groups.map((isIn) => among(bottom, isIn));
     if (bottoms.some((own) => own.filter((one) => one !== 0).length < data.least)) return { verdict: data.untested };
-    const { resamples, level } = data, { family } = claim;
-    const reach = comparison.reference && claim.kind !== "rate" ? estimates.reachOf(comparison.measure, claim.scale) : NaN; // of pairs
+    const { resamples, level } = data, { family } = claim, reach = comparison.reach ?? NaN; // JSON has no NaN
     const [found] = statistics.ratios(tops, bottoms, { strata: places, resamples, contrasted, family, reach });
     const { low, high } = flat(claim, comparison, { top, bottom }, (1 - level) / family / 2) ?? { low: found.lowAdjusted, high: found.highAdjusted };
     const won = top.filter((one) => one > 0).length, lost = top.filter((one) => one < 0).length;
-    let by = {};
+    let isClaimed = null, isSure = true;
     if (claim.kind === "mcnemar") {
-      const isSure = claim.family * 2 * atMost(Math.min(won, lost), won + lost, 0.5) < 1 - level; // McNemar's exact p
-      const isClaimed = comparison.direction === "either" || won > lost === (comparison.direction === "greater");
-      by = { holds: isSure && isClaimed, "holds, other size": isSure && isClaimed, reverses: isSure && !isClaimed };
+      isSure = claim.family * 2 * atMost(Math.min(won, lost), won + lost, 0.5) < 1 - level; // McNemar's exact p
+      isClaimed = comparison.direction === "either" || won > lost === (comparison.direction === "greater");
     }
+    const isByP = ({ side }) => isClaimed === null || side === 0 || (isSure && isClaimed === side > 0);
     const same = top.every((one) => one === 0);
-    const fits = (one) => (one.same ? same : low >= (one.low ?? -Infinity) && high <= (one.high ?? Infinity) && (by[one.verdict] ?? true));
-    const verdict = comparison.cases.find(fits)?.verdict ?? data.open;
-    const isDecided = /^holds|^reverses/.test(verdict) && !/none|equal/.test(comparison.direction);
-    const isAlike = comparison.reference && isYesOrNo(claim, comparison) && atMost(won + lost, sum(bottom), data.hardly) < (1 - level) / 2; // so few pairs differ
-    return { verdict: isAlike && !isDecided ? data.alike : verdict, value: found.value, low, high };
+    const fits = (one) => (one.same ? same : low >= (one.low ?? -Infinity) && high <= (one.high ?? Infinity) && isByP(one));
+    const { verdict, side } = comparison.cases.find(fits) ?? { verdict: data.open, side: 0 };
+    const isAlike = comparison.reference && comparison.yesOrNo && atMost(won + lost, sum(bottom), data.hardly) < (1 - level) / 2; // so few pairs differ
+    return { verdict: isAlike && side === 0 ? data.alike : verdict, value: found.value, low, high };
   }
 
-  // What verdicts of comparisons make of a claim of them all, as `judge.combine`.
+  // What verdicts of comparisons make of a claim of them all.
   function combined(verdicts, data) {
-    const some = (verdict) => verdicts.includes(verdict), nothing = ["no effect", "negligible", data.alike];
-    if (some(data.untested)) return data.untested;
-    if (some("reverses")) return "reverses";
-    if (!verdicts.every((one) => nothing.includes(one) || one.startsWith("holds"))) return data.open;
-    if (!verdicts.some((one) => nothing.includes(one))) return "holds";
-    if (some(data.alike)) return data.alike;
-    return some("negligible") ? "negligible" : "no effect";
+    const fits = ({ some, every }) => (!some.length || verdicts.some((one) => some.includes(one))) && (!every.length || verdicts.every((one) => every.includes(one)));
+    return data.several.find(fits)?.verdict ?? data.open;
   }
 
   function judged(claim, protocol, columns, data) {
@@ -133,7 +124,11 @@
     let overtaken = null;
 
     const number = (value, { unit, signed }) => `${signed && value > 0 ? "+" : ""}${plot.number(value, data.digits[unit])}`;
-    const mark = (verdict) => element("span", { class: `verdict verdict-${verdict.replaceAll(/,? /g, "-")}` }, `${data.signs[verdict]} ${verdict}`);
+    const mark = (verdict) => {
+      const told = element("span");
+      told.innerHTML = data.marks[verdict]; // the book's own
+      return told;
+    };
     function told({ verdict, value, low, high }, claim) {
       if (!Number.isFinite(value)) return [mark(verdict)];
       const ends = [low, high].map((one) => plot.number(one, data.digits[claim.unit])).join(", ");
@@ -156,10 +151,9 @@
     }
 
     function sidesTurned(rows, found) {
-      const sides = { holds: 1, "holds, other size": 1, reverses: -1 };
       return rows.filter(([claim, title]) => {
         const protocol = Object.keys(data.protocols).find((name) => data.protocols[name] === title);
-        return sides[data.book[claim.id][protocol][0]] * sides[found[claim.id][protocol].verdict] === -1;
+        return data.sides[data.book[claim.id][protocol][0]] * data.sides[found[claim.id][protocol].verdict] === -1;
       }).length;
     }
 

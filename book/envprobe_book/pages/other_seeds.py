@@ -1,8 +1,8 @@
 """The claims of the paper as data for a page that judges them again, on seeds of the reader's own.
 
-What a claim compares and which interval has which verdict (`judge.cases_of`) is said here once;
-`other_seeds.js` runs the episodes in the page, resamples them with the core's own bootstrap, and looks the
-verdicts up. Claims that it cannot ask are counted by reason.
+What a claim compares, which interval has which verdict (`judge.cases_of`) and what several verdicts make
+(`judge.OF_SEVERAL`) stands in the judge alone; `other_seeds.js` runs the episodes in the page, resamples them
+with the core's own bootstrap, and looks the verdicts up. Claims that it cannot ask are counted by reason.
 """
 
 import math
@@ -13,22 +13,27 @@ from typing import Any
 
 import pandas as pd
 
-from envprobe_book.analyses.scoreboard import SIGNS
 from envprobe_book.claims import LEVELS, UNITS, Claim, policy_and_budget
 from envprobe_book.claims.judge import (
     CALIBRATED,
     CANNOT_DIFFER,
     HARDLY,
+    HOLDS,
     INCONCLUSIVE,
     NOT_TESTED,
+    OF_SEVERAL,
+    OTHER_SIZE,
+    REVERSES,
+    VERDICTS,
     WORDS,
     cases_of,
+    says_yes_or_no,
 )
 from envprobe_book.pages.markup import Html, listed, script_json
-from envprobe_book.pages.review import DIGITS
+from envprobe_book.pages.review import DIGITS, mark
 from envprobe_core.comparing import columns_read
 from envprobe_core.compiled.records import MEASURES
-from envprobe_core.estimating import MIN_UNITS
+from envprobe_core.estimating import MIN_UNITS, reach_of
 from envprobe_core.policies import find_policy
 from envprobe_core.protocols import in_words
 from envprobe_core.statistics import LEVEL
@@ -66,9 +71,11 @@ def other_seeds(board: pd.DataFrame, claims: Sequence[Claim], regime: str, resam
         ]
     data = {
         "claims": asked, "book": {one["id"]: book[one["id"]] for one in asked}, "profile": profile,
-        "protocols": {name: in_words(name) for name in protocols}, "regime": regime, "signs": SIGNS,
+        "protocols": {name: in_words(name) for name in protocols}, "regime": regime,
+        "marks": {verdict: mark(verdict) for verdict in VERDICTS},
         "digits": DIGITS, "resamples": resamples, "least": MIN_UNITS, "level": LEVEL, "open": INCONCLUSIVE,
         "untested": NOT_TESTED, "alike": CANNOT_DIFFER, "hardly": HARDLY,
+        "several": [one._asdict() for one in OF_SEVERAL], "sides": {HOLDS: 1, OTHER_SIZE: 1, REVERSES: -1},
     }  # fmt: skip
     reasons = listed(f"{count} {why}" for why, count in left.items())
     also = f" Not asked here: {reasons}." if left else ""
@@ -119,6 +126,10 @@ def _as_data(claim: Claim) -> dict[str, Any]:
             "arms": [_arm(arm) for arm in one.arms],
             "reference": one.reference and _arm(one.reference),
             "direction": one.direction,
+            "yesOrNo": says_yes_or_no(claim, one),
+            "reach": None
+            if one.reference is None or claim.kind == "rate"
+            else UNITS[claim.unit] * reach_of(one.measure),
             "cases": [_finite(case._asdict()) for case in cases_of(claim, one.direction)],
         }
         for one in claim.comparisons
