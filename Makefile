@@ -10,7 +10,7 @@ BIN     := .venv/bin
 READY   := .venv/.installed
 MADE    := .venv/.compiled
 UV      := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python
-ENGINE  := $(shell grep -rlE '^@(helper|inline|kernel)$$' envprobe_core book/envprobe_book --include=*.py) \
+ENGINE  := $(shell grep -rl 'compiled.numba_support import' envprobe_core book/envprobe_book --include=*.py) \
 	$(wildcard envprobe_core/compiled/*.py envprobe_core/engine/*.py envprobe_core/worlds/*.py)
 
 TSC     := npm exec --yes --package=typescript@5.9.3 -- tsc
@@ -94,8 +94,9 @@ kills: $(MADE) ## reproduce, book and run killed 20 times each at random moments
 	$(BIN)/python tests/kills.py book
 	$(BIN)/python tests/kills.py run
 
-mutants: $(MADE) ## mutation testing of statistics, measures, judge, rules, kernel: one mutant in ten (SAMPLE=all)
+mutants: $(MADE) ## mutation testing of statistics, measures, judge, rules, kernel: one in ten (SAMPLE=all); named mistakes
 	$(BIN)/python tests/mutants.py --sample $(or $(SAMPLE),7)
+	$(BIN)/python tests/mistakes.py
 
 PIN := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --universal \
 	--python-version 3.11 --generate-hashes --strip-extras --no-annotate --no-emit-index-url --no-emit-find-links --quiet

@@ -29,7 +29,7 @@ AFTER_THE_ENGINE = 695
 _ASKS = re.compile(r"<[^>]*\sdata-engine\b")
 _OWN = re.compile(r'<[^>]*\sclass="own-policy"')
 _SEEDS = re.compile(r'<[^>]*\sclass="other-seeds"')
-_LIVE = re.compile(r'<[^>]*\sclass="[^"]*\blive-(?:figure|plane|looks|walk|explorer)\b')
+_LIVE = re.compile(r'<[^>]*\sclass="[^"]*\blive-(?:figure|plane|looks|worths|walk|explorer)\b')
 
 
 def mark_sentences(app: Sphinx, doctree: nodes.document) -> None:
@@ -92,9 +92,8 @@ def add_front_end(app: Sphinx, name: str, text: str, *sheets: str) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     # a changed engine is a reason to write the pages again
-    digests = [
-        file_digest(folder, ["*.js", "*.py"]) for folder in (HERE, live_figures.HERE, policy_page.HERE)
-    ]
+    ours = (HERE, live_figures.HERE, policy_page.HERE, other_seeds.HERE)
+    digests = [file_digest(folder, ["*.js", "*.py"]) for folder in ours]
     app.add_config_value("page_engine", " ".join([EDITION, *digests]), "html")
     app.add_role("at", AtSetting())
     app.connect("doctree-read", mark_sentences, priority=BEFORE_THE_CHECK)

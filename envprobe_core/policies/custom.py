@@ -53,10 +53,8 @@ def view_of(sight: bytes) -> View:
 
     def array(name: str) -> Any:
         kind, place = _PLACES[name]
-        own = sight[
-            place : place + fields * np.dtype(kind).itemsize
-        ]  # its bytes alone: no way leads to others
-        return np.frombuffer(own, kind)
+        past = place + fields * np.dtype(kind).itemsize
+        return np.frombuffer(sight[place:past], kind)  # its bytes alone: no way leads to others
 
     fields = one("fields")
     return View(*map(array, View._fields[:7]), *map(one, View._fields[7:-1]), one("draw") >> 1)

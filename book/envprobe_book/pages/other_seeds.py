@@ -38,6 +38,7 @@ from envprobe_core.policies import find_policy
 from envprobe_core.protocols import in_words
 from envprobe_core.statistics import LEVEL
 
+HERE = Path(__file__).parent
 SCRIPT, STYLES = "page-other-seeds.js", ("scoreboard.css", "review.css")
 """What the page loads after the front end of live figures."""
 KNOWN = {*MEASURES.names, "budget", "horizon"} - {"digest"}
@@ -47,7 +48,7 @@ FIRST = "1000:1220"  # seeds that are offered
 
 def script() -> str:
     """The page's script."""
-    return Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+    return (HERE / "other_seeds.js").read_text(encoding="utf-8")
 
 
 def other_seeds(board: pd.DataFrame, claims: Sequence[Claim], regime: str, resamples: int) -> Html:
