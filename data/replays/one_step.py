@@ -17,15 +17,13 @@ eight of each world in turn, so that fewer of them (--situations) are the first 
 """
 
 import argparse
-from contextlib import closing
 from pathlib import Path
 
+from envprobe_book.cli.asking import ask_and_keep, end_in_one_line
 from envprobe_book.cli.model import LOCAL, OPENAI, ModelOptions
 from envprobe_core.conditions import make_condition
-from envprobe_core.errors import InputError, StoppedError, counted
 from envprobe_core.files import refuse_existing
 from envprobe_core.llm.one_step import PROMPTS, OneStep, ask_one_step
-from envprobe_core.llm.replays import write_answers
 from envprobe_core.worlds import WORLDS
 
 
@@ -40,12 +38,7 @@ def ask(
         make_condition(each, "simple")
     agent = given.agent(OPENAI if given.base_url else LOCAL)
     asked = OneStep(agent=agent, worlds=worlds or [*WORLDS], situations=situations, note=note)
-    service = given.service(agent, out)
-    with closing(service.answers) as answers:
-        keys = ask_one_step(asked, service)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        count = write_answers(out, asked, answers, keys)
-    print(f"{counted(count, 'answer')} of {agent.model}, {out.stat().st_size} bytes: {out}")
+    ask_and_keep(out, asked, given, ask_one_step)
 
 
 def main() -> None:
@@ -60,14 +53,13 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="keeps the answers (FILE.answers.sqlite)")
     parser.add_argument("--note", default="", help="where the answers come from, for readers")
     one = parser.parse_args()
-    try:
+
+    def work() -> None:
         told = {"model": one.model, "base_url": one.base_url, "store": one.store}
         given = ModelOptions(prompts=PROMPTS, concurrency=one.concurrency, **told)
         ask(one.out, one.situations, one.world, one.note, given)
-    except (InputError, StoppedError) as error:
-        parser.exit(2 if isinstance(error, InputError) else 1, f"one step: {error}\n")
-    except KeyboardInterrupt:
-        parser.exit(130, "one step: interrupted; all answers are kept: run the command again to continue\n")
+
+    end_in_one_line(parser, "one step", work)
 
 
 if __name__ == "__main__":

@@ -8,16 +8,14 @@ after an interruption, the command resumes where it stopped. The weights are tho
 """
 
 import argparse
-from contextlib import closing
 from pathlib import Path
 
+from envprobe_book.cli.asking import ask_and_keep, end_in_one_line
 from envprobe_book.cli.model import LOCAL, ModelOptions
 from envprobe_core.conditions import make_condition
-from envprobe_core.errors import InputError, StoppedError, counted
 from envprobe_core.files import refuse_existing
 from envprobe_core.llm import running
 from envprobe_core.llm.prompts import find_version
-from envprobe_core.llm.replays import write_answers
 
 
 def ask(
@@ -39,12 +37,7 @@ def ask(
         agent=agent, worlds=worlds, versions=versions, policy="simple", regime=regime,
         situations=situations, note=note,
     )  # fmt: skip
-    service = given.service(agent, out)
-    with closing(service.answers) as answers:
-        keys = running.ask_trial(asked, service)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        count = write_answers(out, asked, answers, keys)
-    print(f"{counted(count, 'answer')} of {agent.model}, {out.stat().st_size} bytes: {out}")
+    ask_and_keep(out, asked, given, running.ask_trial)
 
 
 def main() -> None:
@@ -63,12 +56,8 @@ def main() -> None:
     parser.add_argument("--note", default="", help="where the answers come from, for readers")
     one = parser.parse_args()
     given = ModelOptions(model=one.model, concurrency=one.concurrency, store=one.store)
-    try:
-        ask(one.out, one.world, one.prompts, one.situations, one.regime, one.note, given)
-    except (InputError, StoppedError) as error:
-        parser.exit(2 if isinstance(error, InputError) else 1, f"trial: {error}\n")
-    except KeyboardInterrupt:
-        parser.exit(130, "trial: interrupted; all answers are kept: run the command again to continue\n")
+    asked = (one.out, one.world, one.prompts, one.situations, one.regime, one.note, given)
+    end_in_one_line(parser, "trial", lambda: ask(*asked))
 
 
 if __name__ == "__main__":
