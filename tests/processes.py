@@ -85,12 +85,15 @@ def contents(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-def processes_of(mark):
-    """Ids of the processes that carry a mark in their environment, as all that a command starts do."""
+def processes_of(mark, what=b""):
+    """Ids of processes that carry a mark in their environment, as all that a command starts, and run this."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if mark.encode() in (folder / "environ").read_bytes():
+            if (
+                mark.encode() in (folder / "environ").read_bytes()
+                and what in (folder / "cmdline").read_bytes()
+            ):
                 found.append(int(folder.name))
     return found
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -272,7 +273,7 @@ def whole(tmp_path_factory):
 
 LOST = "envprobe: a process was ended from outside, perhaps for lack of memory; run the command again\n"
 LOG, TABLE = ".parquet", "episodes.parquet"
-ENDS = {  # jobs; before which file; what is ended by what, and the exit code; what is told
+ENDS = {  # jobs; before which file, or as workers start; what is ended by what; the exit code; what is told
     "folder": (1, ("manifest.json", 1), signal.SIGKILL, -9, ""),
     "log": (1, (LOG, 1), signal.SIGKILL, -9, ""),
     "logs": (1, (LOG, 3), signal.SIGKILL, -9, ""),
@@ -280,7 +281,7 @@ ENDS = {  # jobs; before which file; what is ended by what, and the exit code; w
     "manifest": (1, ("manifest.json", 2), signal.SIGKILL, -9, ""),
     "killed": (2, (LOG, 1), signal.SIGKILL, -9, ""),  # where Python's own tracker may warn
     "interrupted": (2, (LOG, 1), signal.SIGINT, 130, "envprobe: interrupted\n"),
-    "worker lost": (2, (LOG, 1), None, 1, LOST),
+    "worker lost": (2, None, None, 1, LOST),  # before it has read its imports, and so with work left to do
     "hung up": (1, (LOG, 2), signal.SIGHUP, 129, "envprobe: hung up\n"),
     "nohup": (1, (LOG, 2), signal.SIGHUP, 0, ""),  # which it goes on after
 }
@@ -293,15 +294,16 @@ def test_a_run_that_was_ended_leaves_nobody_and_nothing_that_counts_as_finished(
     run, note = tmp_path / "run", tmp_path / "note"
     jobs, moment, order, code, words = ENDS[end]
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL if code else signal.SIG_IGN)
-    with going("run", *GOING, "--jobs", jobs, "--out", run, command=paused(note, *moment)) as process:
+    with going(
+        "run", *GOING, "--jobs", jobs, "--out", run, command=paused(note, *moment or ("-", 1))
+    ) as process:
         signal.signal(signal.SIGHUP, before)
-        wait_for(note.exists, process)
-        own = processes_of(str(run))
-        workers = [pid for pid in own if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-        assert bool(workers) == (jobs > 1)
-        for pid in workers if order is None else [process.pid]:
+        workers = partial(processes_of, str(run), b"spawn_main")
+        wait_for(note.exists if moment else workers, process)
+        assert bool(workers()) == (jobs > 1)
+        for pid in workers() if order is None else [process.pid]:
             os.kill(pid, order or signal.SIGKILL)
-        note.unlink()
+        note.unlink(missing_ok=True)
         out, err = process.communicate(timeout=600)
     assert (process.returncode, out == "", "Traceback" in err, words in err) == (code, code != 0, False, True)
     wait_for(lambda: not processes_of(str(run)))
