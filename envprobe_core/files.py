@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
 from functools import cache
 from multiprocessing import util
 from pathlib import Path
@@ -79,17 +80,46 @@ def sweep(folder: Path) -> None:
 def refuse_existing(option: str, *paths: Path) -> None:
     """Refuse to write a file where there is one, or where there is no folder for it."""
     for path in paths:
-        fault, there = "", path
         try:
-            if os.path.lexists(path):
-                fault = "it is there already; give another name, or remove it"
-            there = next(folder for folder in path.parents if folder.exists())
+            there = os.path.lexists(path)
+            fault = (
+                "it is there already; give another name, or remove it" if there else unwritable(path.parent)
+            )
         except (OSError, ValueError) as error:  # a name that no file can have
             fault = str(error)
-        if not fault and not (there.is_dir() and os.access(there, os.W_OK)):
-            fault = f"{there} is not a folder that can be written to"
         if fault:
             raise InputError(f"{option} {path}: {fault}")
+
+
+def unwritable(folder: Path) -> str:
+    """Why no file can be made in a folder, which is made if need be; nothing where one can."""
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    fits = there.is_dir() and os.access(there, os.W_OK)
+    return "" if fits else f"{there} is not a folder that can be written to"
+
+
+def copy_tree(source: Path, target: Path, *left_out: str) -> None:
+    """Copy what is in a folder into another, links as links, files with their times.
+
+    Permissions stay behind: a copy of a folder that cannot be written to can.
+
+    Args:
+        source: the folder.
+        target: where its files go; made if it is not there.
+        left_out: patterns of names that are left out, at every depth.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    for path in source.iterdir():
+        place, own = target / path.name, path.lstat()
+        if any(fnmatch(path.name, pattern) for pattern in left_out):
+            continue
+        if path.is_symlink():
+            place.symlink_to(path.readlink())
+        elif path.is_dir():
+            copy_tree(path, place, *left_out)
+        else:
+            shutil.copyfile(path, place)
+            os.utime(place, ns=(own.st_atime_ns, own.st_mtime_ns))
 
 
 def write_new(option: str, texts: Mapping[Path, str]) -> None:

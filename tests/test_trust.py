@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +27,8 @@ SLOW = "import time\nfor i in range(n):\n    time.sleep(0.2)\nprint('done', n)"
 BUSY = "import tempfile\nfor i in range(9000):\n    tempfile.NamedTemporaryFile(delete=False).close()"
 REPRODUCE = (
     "import sys\nfrom pathlib import Path\nfrom envprobe_book.cli import main, reproduce\n"
-    "reproduce.ROOT = Path(sys.argv.pop(1))\nmain()\n"
+    "from envprobe_book.reproduce import build\n"
+    "reproduce.ROOT = build.ROOT = Path(sys.argv.pop(1))\nmain()\n"
 )
 BUILD = (
     "import sys\nfrom pathlib import Path\nfrom envprobe_book.reproduce import build\n"
@@ -38,6 +40,10 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 def reproducing(checkout, temporary, *given, mark="two"):
     command, marked = [sys.executable, "-c", REPRODUCE, checkout], {MARK: mark, "TMPDIR": str(temporary)}
     return going("reproduce", *given, command=command, **marked)
+
+
+RIGHTS = "-dac_override,-dac_read_search,-fowner"  # root has them, for whom no file is read-only
+AS_USER = ["setpriv", f"--bounding-set={RIGHTS}", f"--inh-caps={RIGHTS}"] if os.getuid() == 0 else []
 
 
 # --- kills ------------------------------------------------------------------------------------
@@ -232,3 +238,39 @@ def test_only_our_own_leavings_are_swept_away(tmp_path):
     files.sweep(tmp_path / "link")
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert found == {*kept, "others/.a.1.part"}
+
+
+# --- folders that cannot be written to ----------------------------------------------------------
+
+
+@pytest.mark.skipif(bool(AS_USER) and not shutil.which("setpriv"), reason="root can write everywhere")
+def test_a_checkout_that_cannot_be_written_to_gives_its_results_elsewhere(
+    checkout, write_notebook, tmp_path_factory
+):
+    write_notebook("a", COUNT, "print(n)")
+    (checkout / "book" / "assets").mkdir(parents=True)
+    for name in ("_config.yml", "_toc.yml", "CITATION.cff", "book/index.md", "book/assets/one.css"):
+        (checkout / name).write_text("")
+    out, temporary = (tmp_path_factory.mktemp(name) for name in ("out", "tmp"))
+
+    def reproduce(*given):
+        command = [*AS_USER, sys.executable, "-c", REPRODUCE, checkout, "reproduce", "-p", "n=4", *given]
+        how = {"capture_output": True, "text": True, "env": os.environ | {"TMPDIR": str(temporary)}}
+        done = subprocess.run(command, timeout=PATIENCE, check=False, **how)
+        return done.returncode, done.stdout, done.stderr
+
+    everything = [checkout, *checkout.rglob("*")]
+    for path in everything:
+        path.chmod(path.stat().st_mode & ~0o222)
+    try:
+        code, said, told = reproduce()
+        assert (code, said, told.count("\n")) == (2, "", 1)
+        assert "give --out DIR" in told
+        for count in ("1 executed, 0 unchanged", "0 executed, 1 unchanged"):
+            code, said, told = reproduce("--out", out)
+            assert (code, told) == (0, "")
+            assert count in said
+        assert not [*temporary.iterdir()]
+    finally:
+        for path in everything:
+            path.chmod(path.stat().st_mode | 0o200)

@@ -24,6 +24,7 @@ from envprobe_book.pages.figures import palette
 from envprobe_book.pages.markup import script_json
 from envprobe_book.reproduce.sections import file_digest
 from envprobe_book.widgets.host import FOLDER, module_text, style_sheets
+from envprobe_core.files import copy_tree
 
 logger = logging.getLogger(__name__)
 
@@ -103,10 +104,10 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
         (out / old).parent.mkdir(exist_ok=True)
         page = MOVED.format(new=address, part=f"#{part}" if part else "")
         (out / f"{old}.html").write_text(page, encoding="utf-8")
-    source, target = files("sphinx-mathjax-offline") / "static/mathjax", out / "_static/mathjax"
-    fonts = "output/chtml/fonts"
-    shutil.copytree(source / fonts, target / fonts, dirs_exist_ok=True)
-    shutil.copy(source / "tex-chtml-full.js", target)
+    source, target = Path(str(files("sphinx-mathjax-offline") / "static/mathjax")), out / "_static/mathjax"
+    fonts, script = "output/chtml/fonts", "tex-chtml-full.js"
+    copy_tree(source / fonts, target / fonts)
+    shutil.copyfile(source / script, target / script)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from envprobe_book.classroom.exercises import EXERCISES, linked, student_copy
 from envprobe_book.reproduce.sections import as_json, cell_source, cell_tags, read_section
 from envprobe_core.errors import InputError
-from envprobe_core.files import atomic_write, read_whole
+from envprobe_core.files import atomic_write, read_whole, unwritable
 from envprobe_core.sources import ROOT
 
 START, SECTIONS, PAGES = "START.ipynb", "sections", "pages"
@@ -45,6 +45,8 @@ def lay_out(folder: Path) -> list[str]:
         raise InputError(f"--out {folder}: a file stands there; give a folder")
     if folder.is_dir() and any(folder.iterdir()) and not record.is_file():
         raise InputError(f"--out {folder}: the folder holds other files; give a new one")
+    if fault := unwritable(folder):
+        raise InputError(f"--out {folder}: {fault}; give another")
     known: dict[str, str] = {}
     with suppress(ValueError, TypeError, RecursionError):  # a damaged record tells nothing
         known = dict(json.loads(_read(record)))

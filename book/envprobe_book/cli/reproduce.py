@@ -31,6 +31,10 @@ AtATime = Annotated[
         help="Sections to execute at a time. [1..256]",
     ),
 ]
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", parser=file, help="A book of its own in DIR, beside the checkout's."),
+]
 CellTimeout = Annotated[
     float | None,
     typer.Option(metavar="S", parser=number, show_default="no end", help="Seconds that a cell may take."),
@@ -46,6 +50,7 @@ def reproduce(
     param: options.Assignments = None,
     jobs: AtATime = None,
     cell_timeout: CellTimeout = None,
+    out: Out = None,
     scheduler: options.Scheduler = None,
     scheduler_file: options.SchedulerFile = None,
 ) -> None:
@@ -53,13 +58,13 @@ def reproduce(
 
     A section is skipped if nothing it depends on has changed: its cells, its parameters, the core, the
     book's package, the data, the lock; and if its result is as it was written. If sentences alone have
-    changed, its outputs stand. The results lie in book/executed/ and state the parameters they ran with. A
-    second command waits until the first has ended.
+    changed, its outputs stand. The results lie in book/executed/, of the checkout or of DIR, and state the
+    parameters they ran with. A second command waits until the first has ended.
     With `--scheduler` every grid of more than one block is computed by a Dask cluster.
     Exit code 1 if a section failed, 2 if a name or value is not accepted.
     """
     cluster = options.address_of(scheduler, scheduler_file)
-    with _executed(sections or [], param, jobs, cell_timeout, cluster) as failed:
+    with _executed(sections or [], param, jobs, cell_timeout, cluster, out) as failed:
         if failed:
             raise typer.Exit(1)
 
@@ -69,12 +74,7 @@ def book(
     param: options.Assignments = None,
     jobs: AtATime = None,
     cell_timeout: CellTimeout = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", parser=file, help="Build a book of its own in DIR, beside the checkout's."
-        ),
-    ] = None,
+    out: Out = None,
     scheduler: options.Scheduler = None,
     scheduler_file: options.SchedulerFile = None,
 ) -> None:
@@ -148,20 +148,23 @@ def _executed(
     from envprobe_book.reproduce.frozen import frozen
     from envprobe_book.reproduce.parameters import parse_assignments
     from envprobe_book.reproduce.sections import plan
-    from envprobe_core.files import folder_lock, sweep
+    from envprobe_core.files import folder_lock, sweep, unwritable
 
     given = parse_assignments(param or [])
     timeout = options.check_positive("--cell-timeout", cell_timeout)
     plan(names, given, ROOT)
     folder = (build.claim(out) if out else ROOT) / "book"
-    (made := folder / "_build").mkdir(parents=True, exist_ok=True)  # no part of what a book is made of
+    for made in (executed := folder / "executed", built := folder / "_build"):
+        if fault := unwritable(made):
+            raise InputError(f"{fault}; give --out DIR for a book of its own")
+        made.mkdir(parents=True, exist_ok=True)
     told = f"waiting: another envprobe works in {folder}"
-    waits = folder_lock(made, lambda: typer.echo(told, err=True))
+    waits = folder_lock(built, lambda: typer.echo(told, err=True))
     with waits, options.handing_out(cluster), frozen(ROOT) as text:
-        sweep(folder / "executed")
+        sweep(executed)
         if out:
             build.stage(out)
-        planned = plan(names, given, text, executed=folder / "executed")
+        planned = plan(names, given, text, executed=executed)
         times, workers = pace.read_times(folder), jobs or options.CORES
         stale = [job for job in planned if not job.fresh]
         stale.sort(key=lambda job: (job.section.name not in first, -times.get(job.section.name, 0)))

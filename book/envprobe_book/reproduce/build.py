@@ -22,6 +22,7 @@ from envprobe_book.reproduce.sections import ROOT, cell_source, stored_record
 from envprobe_core import __version__
 from envprobe_core.compiled.compiled_files import EDITION
 from envprobe_core.errors import InputError
+from envprobe_core.files import copy_tree, unwritable
 from envprobe_core.parallel import follow
 from envprobe_core.sources import files_sha256
 
@@ -53,6 +54,8 @@ def claim(out: Path) -> Path:
         raise InputError(f"--out {out}: a file stands there; give a folder")
     if out.exists() and not (out / MADE_BY_US).exists() and any(out.iterdir()):
         raise InputError(f"--out {out}: holds other files; choose a new or empty folder")
+    if fault := unwritable(out / "book"):
+        raise InputError(f"--out {out}: {fault}")
     (out / "book").mkdir(parents=True, exist_ok=True)
     (out / MADE_BY_US).touch()
     return out
@@ -63,11 +66,10 @@ def stage(out: Path) -> Path:
     root = claim(out)
     for old in (root / "book").iterdir():
         if old.name not in _MADE:
-            shutil.rmtree(old) if old.is_dir() else old.unlink()
-    ignored = shutil.ignore_patterns(*_MADE, "__pycache__")
-    shutil.copytree(ROOT / "book", root / "book", ignore=ignored, dirs_exist_ok=True)
+            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
+    copy_tree(ROOT / "book", root / "book", *_MADE, "__pycache__")
     for name in _BOOK_FILES:
-        shutil.copy2(ROOT / name, root / name)
+        shutil.copyfile(ROOT / name, root / name)
     return root
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from envprobe_book.reproduce import STARTED
 from envprobe_core.errors import StoppedError
-from envprobe_core.files import working_folder
+from envprobe_core.files import copy_tree, working_folder
 from envprobe_core.sources import ROOT
 
 FOLDERS = ("envprobe_core", "book/envprobe_book", "book/assets", "data", "notebooks")
@@ -29,11 +29,11 @@ def frozen(root: Path = ROOT) -> Iterator[Path]:
         StoppedError: if a module of ours was edited since this process began, for it may have loaded either.
     """
     with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
-        copy, ignore = Path(folder, "checkout"), shutil.ignore_patterns(*LEFT_OUT)
+        copy = Path(folder, "checkout")
         for name in FOLDERS:
             if (root / name).exists():
-                shutil.copytree(root / name, copy / name, symlinks=True, ignore=ignore)
-        shutil.copy2(root / LOCK, copy / LOCK)
+                copy_tree(root / name, copy / name, *LEFT_OUT)
+        shutil.copyfile(root / LOCK, copy / LOCK)
         if root == ROOT and (edited := edited_since(copy, STARTED)):
             raise StoppedError(f"{edited} was edited while this command began; give it again")
         yield copy
