@@ -89,10 +89,9 @@ lab: $(MADE) ## JupyterLab on lab/: START, the exercises, copies of the notebook
 fuzz: $(MADE) ## ten times as many damaged files and odd values as in the tests (TIMES=...)
 	ENVPROBE_FUZZ=$(or $(TIMES),10) $(BIN)/python -m pytest tests/test_fuzz.py
 
-kills: $(MADE) ## reproduce, book and run killed 20 times each at random moments
-	$(BIN)/python tests/kills.py reproduce
-	$(BIN)/python tests/kills.py book
-	$(BIN)/python tests/kills.py run
+kills: $(MADE) ## reproduce, book, run, a run on a server: each killed 20 times at random moments (TIMES=...)
+	for each in reproduce book run server; do \
+		$(BIN)/python tests/kills.py $$each --times $(or $(TIMES),20) || exit 1; done
 
 mutants: $(MADE) ## mutation testing of statistics, measures, judge, rules, kernel: one in ten (SAMPLE=all); named mistakes
 	$(BIN)/python tests/mutants.py --sample $(or $(SAMPLE),7)
