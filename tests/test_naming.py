@@ -122,9 +122,9 @@ def test_parameters_of_notebooks_and_the_command_line_take_titles(tmp_path):
     declared = read_section(ROOT / "notebooks" / "exercises.ipynb").model
     assert (
         resolve(declared, parse_assignments(["protocol=as written, As released"]))["protocol"]
-        == "paper released"
+        == "as written, as released"
     )
-    assert resolve(declared, parse_assignments(["protocol=paper"]))["protocol"] == "paper"
+    assert resolve(declared, parse_assignments(["protocol=paper"]))["protocol"] == "as written"
     run_folder = tmp_path / "run"
     result = envprobe(
         "run", "--world", "tools", "--policy", "EnvProbe-Simple", "--protocol", "as written",

@@ -29,8 +29,8 @@ policies: str = "simple"  # who; accepts policies
 protocols: str = "paper"  # how; accepts protocols
 regime: str = "S2"  # how hard; accepts regime
 profile: str = "typical"  # which agent; accepts profile
-answered: str = "paper released"  # some; accepts protocols, one with answers as in paper
-solved: str = "observed"  # some; accepts protocols, one with an optimum as in paper
+answered: str = "paper released"  # some; accepts protocols, one with answers
+solved: str = "observed"  # some; accepts protocols, one with an optimum
 held_out: str = "9:12"  # other episodes; accepts seeds outside 0:9
 """
 COUNT = "n: int = 3  # how many; accepts 1..10"
@@ -46,8 +46,8 @@ def values(*assignments):
         ("resamples=1_00", "resamples", 100),
         ("threshold = -0.5", "threshold", -0.5),
         ("pooled=TRUE", "pooled", True),
-        ("worlds=tooldag, graphnav", "worlds", "tooldag, graphnav"),
-        ("protocols=paper:clock=stands,end=success", "protocols", "paper:clock=stands,end=success"),
+        ("worlds=tooldag, graphs", "worlds", "tools, graphs"),
+        ("protocols=paper:clock=stands,end=success", "protocols", "as written:clock=stands,end=success"),
     ],
 )
 def test_defaults_and_what_a_reader_gives_are_typed(given, name, value):
@@ -72,8 +72,8 @@ def test_defaults_and_what_a_reader_gives_are_typed(given, name, value):
         ("held_out=12,8:10", "parameter held_out of demo: '12,8:10' has seed 8; .*: seeds outside 0:9$"),
         ("worlds=tooldag tooldag", "names one twice"),
         ("protocols=", "'' given; accepted: protocols$"),
-        ("answered=released released:end=horizon", "accepted: protocols, one with answers as in paper$"),
-        ("solved=paper:clock=stands", "'paper:.* accepted: protocols, one with an optimum as in paper$"),
+        ("answered=released released:end=horizon", "accepted: protocols, one with answers$"),
+        ("solved=paper:clock=stands", "'paper:.* accepted: protocols, one with an optimum$"),
         ("protocols=paper:clock=backwards", "backwards"),
         ("policies=simple,clever", "unknown policy 'clever'"),
         ("regime=S9", "unknown regime 'S9'"),

@@ -37,8 +37,6 @@ LABELS = {
 """What every section states first, by the parameter that holds it."""
 BINDER = "https://mybinder.org/v2/gh/{place}/{branch}?urlpath=lab/tree/notebooks/{section}.ipynb"
 COLAB = "https://colab.research.google.com/github/{place}/blob/{branch}/notebooks/{section}.ipynb"
-TITLED = ("protocols", "worlds", "world", "policies")
-"""The rules of parameters that hold names which pages have titles for."""
 _UNSET = re.compile(r"-1 ((?:for|to) [^;]+)")  # what a parameter's description says of -1
 _OWNER = re.compile(r"\b(?:its|their) (?=steps)")  # said there of the episodes that it has just named
 _GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?$")
@@ -83,10 +81,10 @@ class ProvenanceTable(SphinxDirective):
 
 
 def said(parameter: FieldInfo | None, value: Any) -> str:
-    """A parameter's value as the foot states it: names by their titles, and -1 with what it stands for."""
+    """A parameter's value as the foot states it: policies by their titles, and -1 with what it stands for."""
     if parameter is None:
         return str(value)
-    if accepted(parameter).partition(",")[0] in TITLED:
+    if accepted(parameter) == "policies":
         return ", ".join(titled(name) for name in split_names(value))
     unset = _UNSET.search(parameter.description or "") if value == -1 else None
     return "-1, " + _OWNER.sub("an episode's ", unset[1]) if unset else str(value)

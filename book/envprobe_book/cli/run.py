@@ -201,7 +201,11 @@ def claims(
     profile: options.Profile = "typical",
     protocol: Annotated[
         list[str] | None,
-        typer.Option(metavar="P", show_default="paper observed released", help="Protocol; may be repeated."),
+        typer.Option(
+            metavar="P",
+            show_default="as written, partial start, as released",
+            help="Protocol; may be repeated.",
+        ),
     ] = None,
     seeds: Annotated[
         str, typer.Option(metavar="A:B", help="Seeds A..B-1 of the regime; others run on their own.")

@@ -7,7 +7,7 @@ The model is made of the notebook's cell tagged ``parameters``, a line a paramet
     measure: str = "terminal"  # which accuracy; accepts one of mean terminal
 
 What follows ``accepts`` is an interval for numbers, a list of words, ``true or false``, or one of
-`VOCABULARIES`; ``seeds outside 0:9`` leaves some out, ``protocols, one with answers as in paper`` needs one.
+`VOCABULARIES`; ``seeds outside 0:9`` leaves some out, ``protocols, one with answers`` needs one.
 Papermill's own inspection knows neither types nor bounds.
 """
 
@@ -27,7 +27,7 @@ KINDS = {"bool": "true or false", "int": "a whole number", "float": "a number", 
 VOCABULARIES = ("seeds", "worlds", "policies", "protocols", "regime", "profile", "replay")
 """Rules for texts that `check_words` knows."""
 _INTERVAL = r"-?[\d_.]*\d\.\.-?[\d_.]*\d"
-_WORDS = r"one of .+|seeds outside \d+:\d+|protocols, one with (?:answers|an optimum) as in paper"
+_WORDS = r"one of .+|seeds outside \d+:\d+|protocols, one with (?:answers|an optimum)"
 RULES = {
     "bool": "true or false", "int": _INTERVAL, "float": _INTERVAL, "str": "|".join((_WORDS, *VOCABULARIES)),
 }  # fmt: skip
@@ -66,10 +66,10 @@ def read_parameters(source: str, where: str) -> type[Parameters]:
                 f"of {', '.join(VOCABULARIES)}"
             )
         try:
-            check(create_model(where, __base__=Parameters, **field), {})
+            defaults = check(create_model(where, __base__=Parameters, **field), {})
         except InputError as error:
             raise InputError(f"{place}: {error}") from None
-        found |= field
+        found |= {name: (annotation, defaults[name]) for name, (annotation, _) in field.items()}
     return create_model(where, __base__=Parameters, **found)
 
 
@@ -158,31 +158,37 @@ def _read(field: FieldInfo, text: str) -> object:
 
 
 def check_words(rule: str, text: str) -> str:
-    """A text that a rule of `VOCABULARIES` accepts, with names where it has titles.
+    """A text that a rule of `VOCABULARIES` accepts; worlds and protocols as pages call them.
 
-    An `InputError` says what is wrong with it.
+    So the same values give the same digest, whichever of its names each was given by. An `InputError` says
+    what is wrong with it.
 
-    >>> check_words("protocols", "as written, partial start")
-    'paper observed'
+    >>> check_words("protocols", "paper observed"), check_words("worlds", "tooldag graphs")
+    ('as written, partial start', 'tools, graphs')
     """
     from envprobe_book.analyses.small_worlds import can_be_solved
     from envprobe_core import conditions  # which takes a second
+    from envprobe_core.protocols import TITLES
+    from envprobe_core.worlds import WORLDS
 
-    readers = {
-        "policies": conditions.find_policies, "protocols": conditions.find_protocols,
-        "worlds": conditions.find_worlds,
-    }  # fmt: skip
-    one_with = {"answers as in paper": lambda one: one.answer == "delivered"}
-    one_with["an optimum as in paper"] = can_be_solved
+    one_with = {"": bool, "answers": lambda one: one.answer == "delivered", "an optimum": can_be_solved}
     kind, _, wanted = rule.partition(", one with ")
-    if kind in readers:
-        found = readers[kind](text)
-        if not any(map(one_with.get(wanted, bool), found)):
+    if kind == "policies":
+        written = " ".join(one.name for one in conditions.find_policies(text))
+    elif kind == "worlds":
+        written = ", ".join(WORLDS.get(name, name) for name in conditions.find_worlds(text))
+    elif kind == "protocols":
+        found = conditions.find_protocols(text)
+        if not any(map(one_with[wanted], found)):
             raise InputError(f"{text!r} given; accepted: {rule}")
-        names = [getattr(one, "name", one) for one in found]
-        # what is right already stays as it was written, so that the same values give the same digest
-        return text if conditions.split_names(text) == names else " ".join(names)
-    elif rule == "replay":
+        parted = [one.name.partition(":") for one in found]
+        between = " " if any(colon for _, colon, _ in parted) else ", "  # switches have commas of their own
+        written = between.join(f"{TITLES[base]}{colon}{switches}" for base, colon, switches in parted)
+    if kind in ("policies", "worlds", "protocols"):
+        if not written:
+            raise InputError(f"{text!r} given; accepted: {rule}")
+        return written
+    if rule == "replay":
         from envprobe_core.llm.replays import read_replay
         from envprobe_core.llm.running import find_replay
 
