@@ -27,6 +27,8 @@ DEFAULT_SEEDS = "default"
 RELEASED_SEEDS = (42, 262)
 LARGEST_SEED = 2**63 - 1
 MOST_SEEDS = 10_000_000
+RESERVED = range(800_000, 800_500)
+"""The seeds of the episodes that constant tables are learned from (`zero`); nobody else plays one of them."""
 
 
 def is_whole(value: object) -> bool:
@@ -210,7 +212,7 @@ def parse_seeds(text: str) -> Seeds:
     """Read seeds: `FIRST:PAST` (0:220 is 0..219), a single seed, or several of these with commas.
 
     Raises:
-        InputError: if the text is malformed, a range is empty, or a seed stands twice.
+        InputError: if the text is malformed, a range is empty, a seed stands twice, or one is `RESERVED`.
 
     >>> parse_seeds("0:4,10").tolist()
     [0, 1, 2, 3, 10]
@@ -237,6 +239,9 @@ def parse_seeds(text: str) -> Seeds:
     seeds = np.concatenate(parts)
     if len(parts) > 1 and len(np.unique(seeds)) != len(seeds):
         raise InputError(f"seeds {text!r}: a seed stands twice; each seed is one episode of a condition")
+    if ((seeds >= RESERVED.start) & (seeds < RESERVED.stop)).any():
+        own = f"{RESERVED.start}..{RESERVED.stop - 1}"
+        raise InputError(f"seeds {text!r}: {own} are kept for learning the zero; give others")
     return seeds
 
 

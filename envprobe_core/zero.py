@@ -19,14 +19,14 @@ import numpy as np
 
 from envprobe_core.compiled.numba_support import announced
 from envprobe_core.compiled.records import FIELDS, UNKNOWN
-from envprobe_core.conditions import Condition, Seeds, parse_seeds
+from envprobe_core.conditions import RESERVED, Condition, Seeds
 from envprobe_core.constant import VALUES, constant
 from envprobe_core.engine.batch import Trajectory, kernel_params, simulate_logged
 from envprobe_core.policies import POLICIES
 from envprobe_core.worlds import MODULES
 from envprobe_core.worlds.base import Floats, Mask, Values
 
-REFERENCE = parse_seeds("800000:800500")
+REFERENCE = np.arange(RESERVED.start, RESERVED.stop, dtype=np.int64)
 """The seeds of the episodes that a zero's table is learned from; no page shows one of them."""
 LEAST_ROOM = 0.1  # below a zero of .9, a skill says something
 ABOUT_SECONDS = 3  # to compile what finds a table, on a machine of today

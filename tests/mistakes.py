@@ -34,8 +34,8 @@ MISTAKES = {  # by name: the file, its text, and what is wrong in its place
     ),
     "the table is learned on the seeds that are shown": (
         f"{CORE}/zero.py",
-        'REFERENCE = parse_seeds("800000:800500")',
-        'REFERENCE = parse_seeds("0:500")',
+        "np.arange(RESERVED.start, RESERVED.stop, dtype=np.int64)",
+        "np.arange(500, dtype=np.int64)",
     ),
     "the placebo of the book stands in for the yoked one": (
         f"{CORE}/zero.py",

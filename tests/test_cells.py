@@ -52,6 +52,7 @@ def test_cells_know_what_is_in_force():
         (parse_seeds, str(2**63), f"{2**63} exceeds the largest seed {2**63 - 1}"),
         (parse_seeds, "0:1000000000000", "1000000000000 seeds; at most 10000000"),
         (parse_seeds, "0:9000000,9000000:18000000", "18000000 seeds; at most 10000000"),
+        (parse_seeds, "0:3,800499:800600", "800000..800499 are kept for learning the zero"),
         (parse_protocol, "papr", "unknown protocol 'papr'; accepted: paper (as written), observed ("),
         (parse_protocol, "paper:clock", "'clock' is not SWITCH=VALUE"),
         (parse_protocol, "paper:colour=red", "unknown protocol switch 'colour'; accepted: start"),

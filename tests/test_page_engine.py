@@ -17,7 +17,7 @@ import pytest
 from built_book import engine_page, serving
 from envprobe_book.page_engine import inline_page_engine, knobs, params_for, to_plain
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.conditions import make_condition
+from envprobe_core.conditions import RESERVED, make_condition
 from envprobe_core.engine.batch import ARRAYS, simulate, simulate_logged
 from envprobe_core.policies import POLICIES, custom_policy, hybrid
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
@@ -309,6 +309,16 @@ def test_what_is_wrong_is_said_in_a_sentence(page, fault):
         page.evaluate("EnvProbe.engine.run([{world: 'tooldag'}], '0:4').then(([one]) => one.digest.length)")
         == 4
     )
+
+
+def test_a_reader_does_not_play_the_seeds_that_a_zero_is_learned_on(page):
+    script = (
+        "(seeds) => EnvProbe.engine.run([{world: 'tooldag'}], seeds).then(() => '', (error) => error.message)"
+    )
+    for seeds in ("0:4,800499", "800499:800501", [1, RESERVED.start]):
+        said = page.evaluate(script, seeds)
+        assert said == "Seeds 800000 to 800499 are kept for learning the zero; give others."
+    assert not page.evaluate(script, f"{RESERVED.stop}:{RESERVED.stop + 2}")
 
 
 def test_a_rule_of_the_pages_own_decides_step_by_step(page):

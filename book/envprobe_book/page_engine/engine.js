@@ -655,7 +655,11 @@
       list = Array.from({ length: own[1] - own[0] }, (_, i) => own[0] + i);
     } else if (typeof given === "string") list = seedsIn(given);
     else if (!Array.isArray(given) && !ArrayBuffer.isView(given)) refuse("Seeds are a text or an array.");
-    const largest = BigInt(common.largestSeed);
+    const largest = BigInt(common.largestSeed), [from, past] = common.constant.reference;
+    if (list === given || typeof given === "string") { // a reader's, and not the condition's own
+      const taken = Array.from(list).some((seed) => seed >= from && seed < past);
+      if (taken) refuse(`Seeds ${from} to ${past - 1} are kept for learning the zero; give others.`);
+    }
     return BigInt64Array.from(Array.from(list).slice(0, most), (seed) => {
       const whole = typeof seed === "bigint" || Number.isSafeInteger(seed);
       if (!whole) refuse(`The seed ${String(seed)} is not a whole number.`);
