@@ -219,7 +219,7 @@ def test_a_sentence_that_is_not_so_fails_the_book_and_says_so_elsewhere(monkeypa
     for part in ("**The paper says.** A.", "**We find.** Yes. C.", "**Limits.** D."):
         assert part in MARK.sub("", box)
     for when in (lambda: {}["not run"], lambda: pd.Series(dtype=float).idxmax() == "simple"):
-        assert "~~No.~~" in conclude("No.", when=when).markdown
+        assert "these do not:* No." in conclude("No.", when=when).markdown
     monkeypatch.setenv(BOOK, "1")
     assert conclude("Yes.", when=True) == yes
     for when in (False, [], [True, False], lambda: [][1]):

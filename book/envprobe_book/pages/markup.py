@@ -82,7 +82,7 @@ def conclude(text: str, when: Any, about: str = "") -> Text:
     Raises:
         ConclusionError: if the condition fails with the book's own values.
     """
-    said = text if holds(text, when) else f"*Not so with these values:* ~~{text}~~"
+    said = text if holds(text, when) else f"*The book's own values say this, and these do not:* {text}"
     return Text(marked(said, f"{FIXED_MARK}-{pack(about)}" if about else FIXED_MARK))
 
 
