@@ -22,9 +22,15 @@ from envprobe_core.regimes import REGIMES
 from envprobe_core.statistics import mean_track
 
 FOUND = """async ([asked, setting, seeds, resamples]) => {
-  const answer = await EnvProbe.estimates.evaluate(asked, setting, {seeds, resamples});
-  return answer.found.map((one) => ({value: one.value, low: one.low, high: one.high}));
+  const {evaluate} = EnvProbe.estimates, overtaken = new AbortController();
+  const lost = evaluate(asked, setting, {seeds, resamples, signal: overtaken.signal}).catch(({name}) => name);
+  const both = [asked, asked.slice(3)].map((some) => evaluate(some, setting, {seeds, resamples}));
+  overtaken.abort();
+  const [one, other] = await Promise.all(both), told = JSON.stringify(one.found.slice(3));
+  if (await lost !== "AbortError" || told !== JSON.stringify(other.found)) throw new Error("not the same");
+  return one.found.map((one) => ({value: one.value, low: one.low, high: one.high}));
 }"""
+"""What a figure finds that shares its episodes with one that is overtaken, and with one that is not."""
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +171,9 @@ def random_estimates(luck):
         mean(arm, measure, stratum, protocol=other),
         mean("simple", "success", "spatial", protocol=rule),
         shift("simple", "periodic", {"protocol": other}, {"protocol": "paper"}, worlds="procedural"),
+        shift(arm, "periodic", {"protocol": other}, {"protocol": "paper"}, worlds="procedural"),
+        *(gain(arm, "no-probe", own, stratum, protocol=rule) for own in ("accuracy", "success", "steps")),
+        *(gain("simple", "late", "useful/probes", stratum, protocol=own) for own in PROTOCOLS),
         fixed(1.5, 1.0, 2.0),
         track(arm, "graphnav", protocol=rule),
         track(reference, stratum, protocol=other),

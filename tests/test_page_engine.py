@@ -370,6 +370,17 @@ def test_what_is_overtaken_ends_and_says_so(page):
     assert len(seen) == 3
 
 
+def test_what_is_patient_waits_until_nothing_else_is_to_be_done(page):
+    script = """async () => {
+      const many = Array.from({length: 40}, () => ({world: 'graphnav', policy: 'voi'})), order = [];
+      const run = (name, options) => EnvProbe.engine.run(many, '0:500', options).then(() => order.push(name));
+      await EnvProbe.engine.ready('graphnav');
+      await Promise.all([run('patient', {patient: true}), run('first', {}), run('second', {})]);
+      return order;
+    }"""
+    assert page.evaluate(script) == ["first", "second", "patient"]
+
+
 DIGESTS = """async () => {
   const names = Object.keys(EnvProbe.engine.names().worlds);
   const found = await EnvProbe.engine.run(names.map((world) => ({world, policy: 'yoked'})), '0:300');

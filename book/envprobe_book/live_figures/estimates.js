@@ -2,10 +2,11 @@
 //
 // A classic script, after engine.js and statistics.js. It makes `EnvProbe.estimates`:
 //
-//   evaluate(estimates, setting, {seeds, resamples, quick, signal})
+//   evaluate(estimates, setting, {seeds, resamples, quick, signal, patient})
 //       a promise of {found, resamples, seeds}: found is {value, low, high} for each, of a track arrays, with
 //       `t`. With `quick`, a slider can be followed: intervals come from fewer resamples, and a figure of many
-//       conditions runs its first seeds alone. What was used is told; null stands for all seeds.
+//       conditions runs its first seeds alone. What was used is told; null stands for all seeds. What is
+//       `patient` waits while anything else is to be done.
 //   remember(estimates, setting, {seeds, resamples}, found)
 //       what these are at a setting, so that they are not run there
 //   known(estimates, {setting, seeds, resamples})
@@ -29,7 +30,9 @@
   const LEARNED = 100; // reference seeds of a zero, while a figure is moved
   const BANDS = 1000; // resamples of a track, as in Python: its band is read by eye
   const SLICE = 12; // milliseconds of arithmetic before the page may breathe
+  const AT_ONCE = 4; // ratios that a worker is given, which share what they draw
   const MEASURE = /^([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?$/;
+  const overtaken = () => new DOMException("Overtaken by a later setting.", "AbortError");
   const kept = new Map();
   let held = 0; // episodes in `kept`
 
@@ -49,27 +52,44 @@
   const PLAIN = "measures", LOGGED = "logs", ZERO = "zero"; // what is asked of a condition's episodes
   const COST = { [PLAIN]: 1, [LOGGED]: 2, [ZERO]: 4 }; // so many times as long it takes
 
+  const flying = new Map(); // what runs for a figure, which another takes: promises of {columns, isCut}
+
   // Run what is not kept: columns by key, how many seeds each has at most, and the keys that have fewer than asked.
-  async function columnsOf(wanted, seeds, signal, quick) {
-    const found = new Map();
-    const missing = [...wanted].filter(([key]) => !kept.has(key));
-    const cost = missing.reduce((sum, [, { kind }]) => sum + COST[kind], 0);
-    const most = quick ? Math.max(LEAST, Math.floor(EPISODES / cost)) : Infinity;
+  async function columnsOf(wanted, seeds, options) {
+    const { signal, quick, patient } = options, found = new Map(), cut = new Set();
     for (const [key] of wanted) if (kept.has(key)) found.set(key, touched(key));
-    const cut = new Set();
+    const missing = [...wanted].filter(([key]) => !found.has(key));
+    const cost = missing.reduce((sum, [, { kind }]) => sum + COST[kind], 0);
+    const most = quick ? Math.max(LEAST, Math.floor(EPISODES / cost)) : Infinity, flight = (key) => `${quick} ${patient} ${key}`;
+    const take = (key) => ({ columns, isCut }) => {
+      found.set(key, columns);
+      if (isCut) cut.add(key);
+    };
+    const shared = new Set(missing.map(([key]) => key).filter((key) => flying.has(flight(key))));
+    const landing = [...shared].map((key) => flying.get(flight(key)).then(take(key), () => {}));
     for (const kind of Object.keys(COST)) {
-      const own = missing.filter(([, one]) => one.kind === kind);
+      const own = missing.filter(([key, one]) => one.kind === kind && !shared.has(key));
       if (own.length === 0) continue;
       const logs = kind === LOGGED && ["accuracy", "probe"], zero = kind === ZERO && (quick ? LEARNED : true);
-      const ran = await engine.run(own.map(([, { condition }]) => condition), seeds, { signal, logs, most, zero });
+      const running = engine.run(own.map(([, { condition }]) => condition), seeds, { signal, logs, most, zero, patient });
       own.forEach(([key, { condition }], i) => {
-        const columns = { ...ran[i], ...constants(condition) };
-        found.set(key, columns);
-        if (columns.digest.length < most && !(quick && zero)) keep(key, columns);
-        else cut.add(key);
+        const one = running.then((ran) => {
+          const columns = { ...ran[i], ...constants(condition) }, isCut = columns.digest.length >= most || Boolean(quick && zero);
+          if (!isCut) keep(key, columns);
+          return { columns, isCut };
+        });
+        flying.set(flight(key), one);
+        landing.push(one.then(take(key)).finally(() => flying.delete(flight(key))));
       });
     }
-    return { columns: found, most: cut.size ? most : null, cut };
+    await Promise.all(landing);
+    if (signal?.aborted) throw overtaken();
+    const failed = new Map([...wanted].filter(([key]) => !found.has(key))); // another figure was overtaken
+    const more = failed.size ? await columnsOf(failed, seeds, options) : { columns: [], cut: [] };
+    for (const [key, columns] of more.columns) found.set(key, columns);
+    for (const key of more.cut) cut.add(key);
+    const fewest = Math.min(...[...cut].map((key) => found.get(key).digest.length));
+    return { columns: found, most: cut.size ? fewest : null, cut };
   }
 
   // What `run` says of a condition beside what it measures.
@@ -123,16 +143,20 @@
     });
   }
 
-  const NOTHING = { value: NaN, low: NaN, high: NaN };
+  // What is said of episodes: {found}, or {asked, told}: ratios of sums over them, as `statistics.resample` takes
+  // them, and what reads an estimate of theirs.
+
+  const NOTHING = { found: { value: NaN, low: NaN, high: NaN } };
+  const first = ([one]) => one;
 
   function meanOf(values, labels, isSuccess, resamples) {
     const known = [...values.keys()].filter((row) => !Number.isNaN(values[row]));
     if (known.length === 0) return NOTHING;
     const own = known.map((row) => values[row]);
-    if (isSuccess) return statistics.wilson(own.reduce((sum, value) => sum + value, 0), own.length);
-    const strata = known.map((row) => labels[row]);
+    if (isSuccess) return { found: statistics.wilson(own.reduce((sum, value) => sum + value, 0), own.length) };
+    const strata = known.map((row) => labels[row]), bottom = new Float64Array(own.length).fill(1);
     const one = strata.every((label) => label === strata[0]);
-    return statistics.mean(own, { strata: one ? null : strata, resamples });
+    return { asked: { tops: [own], bottoms: [bottom], strata: one ? null : strata, resamples }, told: first };
   }
 
   // The differences of pairs, 0 where one side is unknown, and which pairs count, [row] each.
@@ -155,14 +179,15 @@
   function gainOf([one, other], labels, scale, resamples, reach) {
     const [top, counts] = differences(one, other, scale);
     if (total(counts) < MIN_UNITS) return NOTHING;
-    return statistics.ratios([top], [counts], { strata: labels, resamples, reach })[0];
+    return { asked: { tops: [top], bottoms: [counts], strata: labels, resamples, reach }, told: first };
   }
 
   // The change of a gain; a resample draws the same seeds on both sides.
   function shiftOf(arms, labels, scale, resamples, reach) {
     const [after, behind] = differences(arms[0], arms[1], scale), [before, below] = differences(arms[2], arms[3], scale);
     if (total(behind) < MIN_UNITS || total(below) < MIN_UNITS) return NOTHING;
-    return statistics.ratios([after, before], [behind, below], { strata: labels, resamples, reach, contrasted: true })[0];
+    const tops = [after, before], bottoms = [behind, below];
+    return { asked: { tops, bottoms, strata: labels, resamples, reach, contrasted: true }, told: first };
   }
 
   // The share of episodes that probe at each step; behind the last step nothing can.
@@ -189,13 +214,14 @@
     return { values, rows, times };
   }
 
-  function foundOf({ statistic, measure, worlds, scale, keys }, columns, resamples) {
+  function sampleOf({ statistic, measure, worlds, scale, keys }, columns, resamples) {
     if (statistic === "track") {
       const logs = keys[0].map((key) => columns.get(key).logs[measure]);
-      if (measure === "probe") return probesOf(stacked(logs));
+      if (measure === "probe") return { found: probesOf(stacked(logs)) };
       const strata = logs.flatMap(({ shape }, place) => Array(shape[0]).fill(place));
-      const { values, times } = stacked(logs);
-      return statistics.track(values, times, { strata: logs.length > 1 ? strata : null, resamples: Math.min(BANDS, resamples) });
+      const { values, times } = stacked(logs), { tops, bottoms, told } = statistics.trackOf(values, times);
+      if (tops.length === 0) return { found: told([]) };
+      return { asked: { tops, bottoms, strata: logs.length > 1 ? strata : null, resamples: Math.min(BANDS, resamples) }, told };
     }
     const whole = keys.map((own) => own.map((key) => measured(measure, columns.get(key))));
     const counts = worlds.map((_, place) => Math.min(...whole.map((own) => own[place].length)));
@@ -205,6 +231,36 @@
     if (statistic === "mean") return meanOf(joined[0], labels, measure === "success", resamples);
     const found = statistic === "gain" ? gainOf : shiftOf;
     return found(joined, labels, scale, resamples, reachOf(measure, scale));
+  }
+
+  // Which samples can share what is drawn: as in `estimating.estimates_of`.
+  function kindOf({ tops, bottoms, strata, resamples, reach, contrasted = false }) {
+    const sizes = {};
+    for (const label of strata ?? bottoms[0].map(() => 0)) sizes[label] = (sizes[label] ?? 0) + 1;
+    return JSON.stringify([sizes, tops.length, resamples, String(reach), contrasted]);
+  }
+
+  // Of samples with one stratum after the other, and a ratio or a contrast each, some at a time.
+  async function resampled(samples, options) {
+    const kinds = new Map();
+    for (const sample of samples.filter(({ asked }) => asked)) {
+      const kind = kindOf(sample.asked);
+      kinds.set(kind, [...(kinds.get(kind) ?? []), sample]);
+    }
+    const groups = [...kinds.values()].flatMap((own) => {
+      const most = own[0].told === first ? AT_ONCE : 1; // a track has many ratios of its own
+      return Array.from({ length: Math.ceil(own.length / most) }, (_, at) => own.slice(most * at, most * (at + 1)));
+    });
+    const halves = ({ contrasted }) => (contrasted ? [0, 1] : [0]); // of contrasts all that is taken away stands behind
+    const asked = groups.map((own) => {
+      if (own.length === 1) return own[0].asked;
+      const joined = (part) => halves(own[0].asked).flatMap((half) => own.map((one) => one.asked[part][half]));
+      return { ...own[0].asked, tops: joined("tops"), bottoms: joined("bottoms") };
+    });
+    const found = await statistics.resample(asked, options);
+    groups.forEach((own, at) => own.forEach((one, place) => {
+      one.found = one.told(own.length === 1 ? found[at] : [found[at][place]]);
+    }));
   }
 
   const ANSWERS = 2000; // estimates that are kept: figures of a page share some, and a threshold leaves many as they are
@@ -255,24 +311,28 @@
   }
 
   async function evaluate(estimates, setting, options = {}) {
-    const { seeds = "default", resamples = statistics.RESAMPLES, quick = false, signal = null } = options;
+    const { seeds = "default", resamples = statistics.RESAMPLES, quick = false, signal = null, patient = false } = options;
     const asked = estimates.map((estimate) => placed(estimate, setting, seeds, resamples));
     const open = asked.filter(({ known }) => !known), wanted = new Map();
     for (const { keys, conditions, kind } of open) {
       keys.forEach((own, arm) => own.forEach((key, place) => wanted.set(key, { condition: conditions[arm][place], kind })));
     }
-    const [{ columns, most, cut }] = await Promise.all([columnsOf(wanted, seeds, signal, quick), statistics.ready()]);
-    const draws = quick ? quickly(open, columns, resamples) : resamples;
+    const { columns, most, cut } = await columnsOf(wanted, seeds, { signal, quick, patient });
+    const draws = quick ? quickly(open, columns, resamples) : resamples, samples = [];
     let begun = performance.now();
     for (const one of open) {
       if (performance.now() - begun > SLICE) {
         await engine.breath();
         begun = performance.now();
       }
-      if (signal?.aborted) throw new DOMException("Overtaken by a later setting.", "AbortError");
-      one.known = foundOf(one, columns, draws);
-      if (draws === resamples && !one.keys.flat().some((key) => cut.has(key))) answer(one.name, one.known);
+      if (signal?.aborted) throw overtaken();
+      samples.push(sampleOf(one, columns, draws));
     }
+    await resampled(samples, { signal, patient });
+    open.forEach((one, at) => {
+      one.known = samples[at].found;
+      if (draws === resamples && !one.keys.flat().some((key) => cut.has(key))) answer(one.name, one.known);
+    });
     return { found: asked.map(({ known }) => known), resamples: draws, seeds: most };
   }
 

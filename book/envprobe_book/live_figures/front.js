@@ -118,7 +118,7 @@
   // a typical episode
 
   async function typical(condition, against, arm = "simple") {
-    const [one, other] = await engine.run([arm, against].map((policy) => estimates.conditionOf({ policy }, condition.world, condition)), SEEDS);
+    const [one, other] = await engine.run([arm, against].map((policy) => estimates.conditionOf({ policy }, condition.world, condition)), SEEDS, { patient: true });
     const differences = [...one.accuracy].map((value, seed) => [value - other.accuracy[seed], seed]);
     differences.sort(([a, s], [b, t]) => a - b || s - t);
     const [value, seed] = differences[Math.floor((differences.length - 1) / 2)];

@@ -189,7 +189,7 @@
     }
     let lowest = Infinity;
     for (const { condition, seeds } of wanted.values()) {
-      const [{ logs }] = await engine.run([condition], seeds, { logs: ["probe", "score"], signal });
+      const [{ logs }] = await engine.run([condition], seeds, { logs: ["probe", "score"], signal, patient: true });
       logs.probe.values.forEach((field, i) => {
         if (field >= 0 && logs.score.values[i] < lowest) lowest = logs.score.values[i];
       });
@@ -202,7 +202,7 @@
     const moved = bar.setting(), budget = Math.abs(bar.budgetOf(moved) - 1);
     for (const state of Object.values(figures).filter((one) => one.isSeen() && !one.isRehearsed)) {
       const { rows, seeds, resamples } = state.figure, setting = { ...settingOf(state.figure, moved), budget };
-      await estimates.evaluate(answering.estimatesOf(rows), setting, { seeds, resamples, quick: true, signal });
+      await estimates.evaluate(answering.estimatesOf(rows), setting, { seeds, resamples, quick: true, signal, patient: true });
       state.isRehearsed = true;
     }
   }

@@ -4,19 +4,21 @@
 // knobs are a script of their own beside it, which is loaded when the world is first asked for.
 //
 //   ready(world)                                  a promise: the world can be run
-//   run(conditions, seeds, {signal, onprogress, logs, most, zero})
+//   run(conditions, seeds, {signal, onprogress, logs, most, zero, patient})
 //                                                 a promise of one object a condition: {measure: typed array,
 //                                                 [row]}, `digest` a BigUint64Array; with `logs` (true, or
 //                                                 a list of names) also what happened, see `logsOf`;
 //                                                 `most` takes the first seeds alone; with `zero` also what
 //                                                 the best table that never changes scores, learned
-//                                                 from so many reference seeds (true: from all)
+//                                                 from so many reference seeds (true: from all); what is
+//                                                 `patient` waits while anything else is to be done
 //   play(condition, seed)                         the same of one episode, with its logs
 //   episodes(condition, seeds)                    a promise of episodes that the page takes step by step
 //   setting(condition)                            a promise of the record's bytes
 //   names()                                       worlds, policies, regimes, protocols, profiles, their values
 //   protocol(text)                                the value of every switch of a protocol
-//   resampling()                                  a promise of the module of the bootstrap, see statistics.js
+//   resampling()                                  a promise of the bootstrap's machine, see statistics.js
+//   resample(tasks, {signal, patient})            a promise of what it writes for each task, by the workers
 //   breath()                                      a promise of a turn for the page, between two pieces of work
 //
 // Conditions are plain objects (see envprobe_book/page_engine/settings.py). Seeds are an array, a text as on
@@ -29,7 +31,7 @@
   function makeMachines() {
     const BASE = 1 << 20; // the stack lies below
     const MOST_TABLES = 500; // that are kept
-    const machines = {};
+    const machines = {}; // one a world, and the bootstrap's
 
     // A compiled function with its memory, and how Numba passes arrays.
     class Module {
@@ -196,6 +198,7 @@
         return logs;
       }
 
+      // The columns of a task's episodes, and their logs.
       run({ setting, replays, seeds, logs, zero }) {
         const at = this.played(setting, replays, seeds, Boolean(logs || zero));
         const columns = this.columns(at);
@@ -267,6 +270,26 @@
       }
     }
 
+    // The bootstrap of sums over units, see `statistics.js`.
+    class Resampler extends Module {
+      run({ columns, ends, resamples, contrasted, level, family, reach, scratch, parts }) {
+        const width = columns.length, n = columns[0].length, count = width / (contrasted ? 4 : 2);
+        this.clear();
+        const returned = this.room(16), given = this.floats(width, n), behind = this.room(8 * ends.length);
+        const drawn = this.room(8 * n), whole = this.floats(width + 1, scratch);
+        const draws = this.floats(width, resamples), found = this.floats(count, parts);
+        const values = this.values(given);
+        columns.forEach((column, at) => values.set(column, at * n));
+        new BigInt64Array(this.memory.buffer, behind, ends.length).set(ends.map(BigInt));
+        this.call(
+          returned, returned + 8, ...this.two(given), ...this.one(behind, ends.length, 8), BigInt(contrasted), 0n, 0, level, family, reach,
+          ...this.one(drawn, n, 8), ...this.two(whole), ...this.two(draws), ...this.two(found),
+        );
+        return { columns: { written: this.values(found).slice() } };
+      }
+    }
+
+    const RESAMPLER = "resampler"; // among the machines
     const KINDS = {
       f8: { array: Float64Array, size: 8, read: (view, at) => view.getFloat64(at, true) },
       i1: { array: Int8Array, size: 1, read: (view, at) => view.getInt8(at) },
@@ -279,13 +302,14 @@
 
     return {
       kinds: KINDS,
-      load: async (bytes) => new Module(await WebAssembly.compile(bytes)),
+      resampler: RESAMPLER,
       make: async (bytes, described) => new Machine(await WebAssembly.compile(bytes), described),
-      add: async (world, bytes, described, constant) => {
-        const modules = await Promise.all([bytes, constant].map((one) => WebAssembly.compile(one)));
-        machines[world] = new Machine(modules[0], described, modules[1]);
+      makeResampler: async (bytes) => new Resampler(await WebAssembly.compile(bytes)),
+      add: async ({ name, bytes, described, constant }) => {
+        const modules = await Promise.all([bytes, constant].filter(Boolean).map((one) => WebAssembly.compile(one)));
+        machines[name] = name === RESAMPLER ? new Resampler(modules[0]) : new Machine(modules[0], described, modules[1]);
       },
-      run: (tasks) => tasks.map(({ world, task }) => machines[world].run(task)),
+      run: (tasks) => tasks.map(({ machine, task }) => machines[machine].run(task)),
     };
   }
 
@@ -294,8 +318,8 @@
     const machines = makeMachines();
     onmessage = async ({ data }) => {
       try {
-        if (data.kind === "world") {
-          await machines.add(data.world, data.bytes, data.described, data.constant);
+        if (data.kind === "machine") {
+          await machines.add(data);
           postMessage({ number: data.number, result: true });
         } else {
           const result = machines.run(data.tasks);
@@ -361,13 +385,14 @@
     knobs.base = bytesOf(knobs.base);
     for (const group of knobs.groups) group.rows = group.rows.map(bytesOf);
     try {
-      const given = { kind: "world", world, bytes, described, constant };
-      await Promise.all((await allHands()).map((hand) => hand.ask(given)));
+      await giveAll({ name: world, bytes, described, constant });
     } catch (error) {
       refuse(`The engine could not start: ${error.message || error}`);
     }
     worlds[world] = { bytes, described, knobs, constant };
   }
+
+  const giveAll = async (machine) => Promise.all((await allHands()).map((hand) => hand.ask({ kind: "machine", ...machine })));
 
   function fetchScript(world) {
     return new Promise((resolve, reject) => {
@@ -453,24 +478,24 @@
     const machines = makeMachines();
     return {
       ask: async (message) => {
-        if (message.kind === "world") return machines.add(message.world, message.bytes, message.described, message.constant);
+        if (message.kind === "machine") return machines.add(message);
         await breath();
         return machines.run(message.tasks);
       },
     };
   }
 
-  // Tasks wait in the order of their runs; those of an overtaken run are left out. A hand that is idle is given
-  // the next tasks of one run, as many seeds as fit.
-  const queue = [];
+  // Tasks wait in the order of their runs, those of patient runs until there are no others; those of an overtaken
+  // run are left out. A hand that is idle is given the next tasks of one run, as many seeds as fit.
+  const hurried = [], patient = [];
   const idle = new Set();
   let known = false;
 
   function nextTasks() {
-    while (queue.length && queue[0].run.over) queue.shift();
-    const tasks = [];
+    for (const one of [hurried, patient]) while (one.length && one[0].run.over) one.shift();
+    const queue = hurried.length ? hurried : patient, tasks = [];
     for (let rows = 0; queue.length && (!tasks.length || queue[0].run === tasks[0].run); ) {
-      rows += queue[0].task.seeds.length;
+      rows += queue[0].size;
       if (tasks.length && rows > queue[0].run.atOnce) break;
       tasks.push(queue.shift());
     }
@@ -488,7 +513,7 @@
       const [{ run }] = given;
       idle.delete(hand);
       hand
-        .ask({ kind: "tasks", tasks: given.map(({ world, task }) => ({ world, task })) })
+        .ask({ kind: "tasks", tasks: given.map(({ machine, task }) => ({ machine, task })) })
         .then((results) => results.forEach((result, i) => given[i].done(result)))
         .catch((error) => run.fail(error))
         .then(() => {
@@ -668,23 +693,12 @@
     });
   }
 
-  async function run(conditions, seeds = null, options = {}) {
-    const { signal = null, onprogress = null, logs = false, most = Infinity, zero = false } = options;
-    if (signal?.aborted) throw overtaken();
-    if (!Array.isArray(conditions)) refuse("Conditions are an array.");
-    await Promise.all([...new Set(conditions.map(({ world }) => world))].map(ready));
-    if (signal?.aborted) throw overtaken();
-    const each = seeds && seeds.each;
-    const jobs = conditions.map((condition, i) => {
-      const task = taskOf(condition, logs === true);
-      return { ...task, seeds: seedsOf(each ? each[i] : seeds, task.seeds, most) };
-    });
-    const total = jobs.reduce((sum, job) => sum + job.seeds.length, 0);
-    let done = 0;
+  // A promise of what the hands make of tasks, in their order: `ofHands` of tasks {machine, task, size}, at most
+  // `atOnce` in size a message.
+  function ofHands(tasks, atOnce, { signal = null, isPatient = false, ondone = (/** @type {any} */ _) => {} }) {
     return new Promise((resolve, reject) => {
-      const atOnce = logs ? LOGGED : ROWS;
-      const reference = zero && seedsOf(null, common.constant.reference, zero === true ? Infinity : zero);
-      const state = { over: false, fail: null, atOnce };
+      const found = [], state = { over: false, fail: null, atOnce };
+      let open = tasks.length;
       const abort = () => state.fail(overtaken());
       const end = (settle, value) => {
         if (state.over) return;
@@ -694,27 +708,48 @@
       };
       state.fail = (error) => end(reject, error);
       signal?.addEventListener("abort", abort);
-      const pieces = jobs.map(() => []);
-      jobs.forEach(({ world, setting, replays, seeds: own }, i) => {
-        for (let first = 0, piece = 0; first < own.length; first += atOnce, piece++) {
-          const task = { setting, replays, seeds: own.slice(first, first + atOnce), logs, zero: reference };
-          queue.push({
-            run: state,
-            world,
-            task,
-            done: (result) => {
-              if (state.over) return;
-              pieces[i][piece] = result;
-              done += task.seeds.length;
-              onprogress?.({ episodes: done, of: total, share: done / total });
-              if (done === total) end(resolve, pieces.map(joined));
-            },
-          });
-        }
+      tasks.forEach((own, at) => {
+        const done = (result) => {
+          if (state.over) return;
+          found[at] = result;
+          open -= 1;
+          ondone(own.size);
+          if (open === 0) end(resolve, found);
+        };
+        (isPatient ? patient : hurried).push({ run: state, ...own, done });
       });
-      if (total === 0) end(resolve, jobs.map(() => ({})));
+      if (open === 0) end(resolve, found);
       else work().catch(state.fail);
     });
+  }
+
+  async function run(conditions, seeds = null, options = {}) {
+    const { signal = null, onprogress = null, logs = false, most = Infinity, zero = false, patient: isPatient = false } = options;
+    if (signal?.aborted) throw overtaken();
+    if (!Array.isArray(conditions)) refuse("Conditions are an array.");
+    await Promise.all([...new Set(conditions.map(({ world }) => world))].map(ready));
+    if (signal?.aborted) throw overtaken();
+    const each = seeds && seeds.each, atOnce = logs ? LOGGED : ROWS;
+    const reference = zero && seedsOf(null, common.constant.reference, zero === true ? Infinity : zero);
+    const tasks = conditions.flatMap((condition, of) => {
+      const { world, setting, replays, seeds: own } = taskOf(condition, logs === true), pieces = [];
+      const all = seedsOf(each ? each[of] : seeds, own, most);
+      for (let first = 0; first < all.length; first += atOnce) {
+        const some = all.slice(first, first + atOnce);
+        pieces.push({ of, machine: world, size: some.length, task: { setting, replays, seeds: some, logs, zero: reference } });
+      }
+      return pieces;
+    });
+    const total = tasks.reduce((sum, { size }) => sum + size, 0);
+    let done = 0;
+    const ondone = (size) => {
+      done += size;
+      onprogress?.({ episodes: done, of: total, share: done / total });
+    };
+    const found = await ofHands(tasks, atOnce, { signal, isPatient, ondone });
+    const pieces = conditions.map(() => []);
+    tasks.forEach(({ of }, at) => pieces[of].push(found[at]));
+    return pieces.map((own) => (own.length ? joined(own) : {}));
   }
 
   function join(arrays) {
@@ -850,7 +885,24 @@
     }
   }
 
-  const { kinds: KINDS, make, load: loaded } = makeMachines();
+  const { kinds: KINDS, resampler: RESAMPLER, make, makeResampler } = makeMachines();
+  let resampler = null;
+
+  // The bootstrap's machine on this thread, once each hand has one.
+  function resampling() {
+    resampler ??= (async () => {
+      const bytes = await unpacked(common.statistics.module);
+      await giveAll({ name: RESAMPLER, bytes });
+      return makeResampler(bytes);
+    })();
+    return resampler;
+  }
+
+  async function resample(tasks, { signal = null, patient: isPatient = false } = {}) {
+    await resampling();
+    if (signal?.aborted) throw overtaken();
+    return ofHands(tasks.map((task) => ({ machine: RESAMPLER, task, size: 1 })), 1, { signal, isPatient });
+  }
 
   async function episodes(condition, seeds = null) {
     await ready(condition.world);
@@ -860,8 +912,7 @@
   }
 
   const engine = {
-    available, ready, run, play, episodes, setting, breath,
-    resampling: async () => loaded(await unpacked(common.statistics.module)),
+    available, ready, run, play, episodes, setting, resampling, resample, breath,
     names: () => common,
     protocol: protocolOf,
     describe: (found) => { common = found; },

@@ -4,8 +4,11 @@
 //
 //   ready()                                 a promise: what follows can be called
 //   ratios(tops, bottoms, options)          {value, low, high, n} of each ratio of sums, [unit] a column
+//   resample([{tops, bottoms, ...options}], {signal, patient})
+//                                           a promise of the same of each, by the engine's workers
 //   mean(values, options)                   the same of one mean
 //   track(values, times, options)           {t, value, low, high} of a track [unit * times + time]
+//   trackOf(values, times)                  {tops, bottoms, told}: its ratios, and what makes a track of theirs
 //   wilson(successes, n)                    {value, low, high, n} of a share, at 95%
 //
 // Options are those of Python: `strata`, a label a unit, `resamples`, `contrasted` and `reach`; of `ratios` also `family`,
@@ -19,7 +22,7 @@
   const Z = 1.9599639845400536; // Python's normal quantile at (1 + LEVEL) / 2
   let machine = null;
 
-  const ready = async () => void (machine ??= await engine.resampling());
+  const ready = async () => void (machine = await engine.resampling());
 
   // The units of each stratum one after the other, strata in the order of their labels, and where each ends.
   function ordered(strata, n) {
@@ -29,32 +32,32 @@
     return { places, ends };
   }
 
-  function ratios(tops, bottoms, { strata = null, resamples = RESAMPLES, contrasted = false, reach = NaN, family = 1 } = {}) {
-    const columns = [...tops, ...bottoms], width = columns.length, n = columns[0].length;
-    const { places, ends } = ordered(strata, n);
-    const { names, scratch } = engine.names().statistics;
-    const count = contrasted ? tops.length / 2 : tops.length;
-    machine.clear();
-    const returned = machine.room(16), given = machine.floats(width, n), behind = machine.room(8 * ends.length);
-    const drawn = machine.room(8 * n), beside = Math.max(n + scratch.stratum * ends.length, scratch.least);
-    const whole = machine.floats(width + 1, beside);
-    const draws = machine.floats(width, resamples), found = machine.floats(count, names.length);
-    const values = machine.values(given);
-    columns.forEach((column, at) => places.forEach((unit, place) => (values[at * n + place] = column[unit])));
-    new BigInt64Array(machine.memory.buffer, behind, ends.length).set(ends.map(BigInt));
-    machine.call(
-      returned, returned + 8, ...machine.two(given), ...machine.one(behind, ends.length, 8), BigInt(contrasted), 0n, 0, LEVEL, family, reach,
-      ...machine.one(drawn, n, 8), ...machine.two(whole), ...machine.two(draws), ...machine.two(found),
-    );
-    const parts = machine.values(found), place = (name) => names.indexOf(name);
-    const read = (at, name) => parts[at * names.length + place(name)];
-    return Array.from({ length: count }, (_, at) => ({ value: read(at, "mean"), low: read(at, "low"), high: read(at, "high"), n: read(at, "n"), lowAdjusted: read(at, "low_adjusted"), highAdjusted: read(at, "high_adjusted") }));
+  // What the bootstrap's machine is asked, see `resampling.ratios`.
+  function taskOf({ tops, bottoms, strata = null, resamples = RESAMPLES, contrasted = false, reach = NaN, family = 1 }) {
+    const given = [...tops, ...bottoms], n = given[0].length;
+    const { places, ends } = ordered(strata, n), { names, scratch } = engine.names().statistics;
+    const columns = given.map((column) => Float64Array.from(places, (unit) => column[unit]));
+    const room = Math.max(n + scratch.stratum * ends.length, scratch.least);
+    return { columns, ends, resamples, contrasted, level: LEVEL, family, reach, scratch: room, parts: names.length };
   }
+
+  function read({ columns: { written } }) {
+    const { names } = engine.names().statistics, place = (name) => names.indexOf(name);
+    return Array.from({ length: written.length / names.length }, (_, at) => {
+      const own = (name) => written[at * names.length + place(name)];
+      return { value: own("mean"), low: own("low"), high: own("high"), n: own("n"), lowAdjusted: own("low_adjusted"), highAdjusted: own("high_adjusted") };
+    });
+  }
+
+  const ratios = (tops, bottoms, options = {}) => read(machine.run(taskOf({ tops, bottoms, ...options })));
+
+  const resample = async (asked, options) => (await engine.resample(asked.map(taskOf), options)).map(read);
 
   const mean = (values, options) => ratios([values], [new Float64Array(values.length).fill(1)], options)[0];
 
-  // Over the units that still run; NaN where fewer than MIN_RUNNING do (all, if there are fewer).
-  function track(values, times, options) {
+  // A track over the units that still run, as ratios, and how it is read from them; NaN where fewer than MIN_RUNNING
+  // run (all, if there are fewer).
+  function trackOf(values, times) {
     const units = values.length / times, shown = [], tops = [], bottoms = [];
     for (let t = 0; t < times; t++) {
       const own = Float64Array.from({ length: units }, (_, unit) => values[unit * times + t]);
@@ -64,9 +67,17 @@
       tops.push(own.map((value) => (Number.isNaN(value) ? 0 : value)));
       bottoms.push(runs);
     }
-    const found = shown.length ? ratios(tops, bottoms, options) : [], all = Array.from({ length: times }, (_, t) => t);
-    const row = (name) => all.map((t) => found[shown.indexOf(t)]?.[name] ?? NaN);
-    return { t: all, value: row("value"), low: row("low"), high: row("high") };
+    const all = Array.from({ length: times }, (_, t) => t);
+    const told = (found) => {
+      const row = (name) => all.map((t) => found[shown.indexOf(t)]?.[name] ?? NaN);
+      return { t: all, value: row("value"), low: row("low"), high: row("high") };
+    };
+    return { tops, bottoms, told };
+  }
+
+  function track(values, times, options) {
+    const { tops, bottoms, told } = trackOf(values, times);
+    return told(tops.length ? ratios(tops, bottoms, options) : []);
   }
 
   function wilson(successes, n) {
@@ -76,5 +87,5 @@
     return { value: share, low: successes === 0 ? 0 : centre - half, high: successes === n ? 1 : centre + half, n };
   }
 
-  globalThis.EnvProbe = Object.assign(globalThis.EnvProbe ?? {}, { statistics: { RESAMPLES, ready, ratios, mean, track, wilson } });
+  globalThis.EnvProbe = Object.assign(globalThis.EnvProbe ?? {}, { statistics: { RESAMPLES, ready, ratios, resample, mean, track, trackOf, wilson } });
 })();
