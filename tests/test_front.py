@@ -113,11 +113,17 @@ def test_a_sections_lead_has_the_setting_under_the_hand(browse, html):
 
 
 @pytest.mark.browser
-def test_a_figure_is_taken_as_it_is_shown_from_a_folder_too(browse, html):
+def test_a_figure_is_taken_as_printed_and_as_shown_from_a_folder_too(browse, html):
     page = browse(html.as_uri(), "/executed/main-results.html?budget=12")
     page.wait_for_function("document.querySelector('#gains').dataset.settled === 'yes'", timeout=60_000)
+    offered = page.locator("figure:has(#gains) ~ .take-along").first
     with page.expect_download() as taken:
-        page.locator("figure:has(#gains) ~ .take-along").get_by_role("button", name="as shown").click()
+        offered.get_by_role("link", name="fig-gains.svg").click()
+    assert taken.value.suggested_filename == "fig-gains.svg"
+    printed = html / "_downloads" / "figures" / "fig-gains.svg"
+    assert taken.value.path().read_bytes() == printed.read_bytes()
+    with page.expect_download() as taken:
+        offered.get_by_role("button", name="as shown").click()
     assert taken.value.suggested_filename == "fig-gains-shown.svg"
     root = ElementTree.parse(taken.value.path()).getroot()
     texts = {"".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")}

@@ -1,13 +1,15 @@
 """Sphinx extension: what leaves a page: tables as CSV, figures as SVG, and the preview of a shared link.
 
-The files are written by the build, from what the page shows, to ``_downloads/``, and linked beside it: they
-work from a folder as they do from a server. The preview has a picture, drawn from the numbers of one figure.
+The files are written by the build, from what the page shows, to ``_downloads/``, and linked beside it. Behind
+each stands a script that hands over its text: from a folder a browser saves nothing else (``reader.js``).
+The preview has a picture, drawn from the numbers of one figure.
 """
 
 import csv
 import io
 import json
 import re
+from collections import Counter
 from functools import cache
 from html import escape, unescape
 from pathlib import Path
@@ -29,6 +31,7 @@ TABLES, FIGURES = "tables", "figures"
 LONGEST_PREVIEW = 200  # characters
 HERO = "executed/what-we-found", "fig-hero"  # what a shared link shows: a page, and the name of its figure
 PICTURE, WIDTH, HEIGHT = "_static/preview.png", "1200", "630"  # pixels, what those who show links ask for
+HANDED = "document.currentScript.dispatchEvent(new CustomEvent('file', {{detail: {}}}));\n"
 DATA = re.compile(r'<script type="application/json">(.*?)</script>', re.DOTALL)
 _SVG = re.compile(rf'<svg class="{FIGURE_CLASS}".*?</svg>', re.DOTALL)
 _STYLE = re.compile(r' style="[^"]*"', re.DOTALL)
@@ -66,17 +69,21 @@ def offer(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             while figure is not None and not isinstance(figure, nodes.figure):
                 figure = figure.parent
             found.append((FIGURES, raw if figure is None else figure, as_file(svg)))
+    taken: Counter[str] = Counter()  # a figure may hold several drawings
     page, count = docname.replace("/", "-").removeprefix("executed-"), dict.fromkeys((TABLES, FIGURES), 0)
     for kind, node, content in found:
         count[kind] += 1
         names = node.get("names") or [f"{page}-{kind.rstrip('s')}-{count[kind]}"]  # as text refers to it
-        path = Path(DOWNLOADS, kind, names[0] + {TABLES: ".csv", FIGURES: ".svg"}[kind])
+        taken[names[0]] += 1
+        name = names[0] if taken[names[0]] == 1 else f"{names[0]}-{taken[names[0]]}"
+        path = Path(DOWNLOADS, kind, name + {TABLES: ".csv", FIGURES: ".svg"}[kind])
         (app.outdir / path).parent.mkdir(parents=True, exist_ok=True)
         (app.outdir / path).write_text(content, encoding="utf-8")
+        (app.outdir / f"{path}.js").write_text(HANDED.format(json.dumps(content)), encoding="utf-8")
         address = "../" * docname.count("/") + path.as_posix()
         link = f'Download <a href="{escape(address)}" download>{escape(path.name)}</a>'
         raw = nodes.raw("", f'<p class="take-along">{link}</p>', format="html")
-        node.parent.insert(node.parent.index(node) + 1, raw)
+        node.parent.insert(node.parent.index(node) + taken[names[0]], raw)
 
 
 @cache

@@ -58,6 +58,28 @@
   if (skip && text) skip.href = `#${text.id}`;
 })();
 
+// From a folder a browser opens the file of a table or figure in place of saving it. So the page has its text from
+// the script that stands beside the file, and saves that.
+(() => {
+  if (location.protocol !== "file:") return;
+
+  function save(name, text) {
+    const address = URL.createObjectURL(new Blob([text]));
+    Object.assign(document.createElement("a"), { href: address, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  }
+
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element && /** @type {HTMLAnchorElement | null} */ (event.target.closest(".take-along a[download]"));
+    if (!link) return;
+    const script = Object.assign(document.createElement("script"), { src: `${link.href}.js` });
+    script.addEventListener("file", (/** @type {CustomEvent} */ { detail }) => save(link.textContent, detail));
+    script.addEventListener("load", () => script.remove());
+    document.head.append(script);
+    event.preventDefault();
+  });
+})();
+
 // A word of the glossary says what it means while the pointer or the focus is on it.
 (() => {
   const TERMS = 'a[title][href*="#term-"]';
