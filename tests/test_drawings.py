@@ -78,8 +78,8 @@ def test_every_policy_stands_in_the_drawing_and_its_description():
     corners = pd.DataFrame({"panel": "one", "line": "optimum", "accuracy": [0.6, 0.8], "success": [0.9, 0.5]})
     drawing = draw_optimum(points, corners, loud=["simple"])
     assert drawing.alt.endswith("one, EnvProbe-Simple 0.70, 0.50; one, Periodic 0.40, 0.60.")
-    shown, *others = drawing.figure.axes
-    assert not any(panel.get_visible() for panel in others)
+    assert list(drawing.drawings) == ["one"]
+    (shown,) = drawing.drawings["one"].figure.axes
     named = {own.get_label(): own for own in shown.lines}
     assert "EnvProbe-Simple" in named
     assert list(named["other policies"].get_ydata()) == [0.6]

@@ -11,7 +11,7 @@ import functools
 import html
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -193,6 +193,30 @@ class Drawing:
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/html": self.svg(), "text/plain": self.alt}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Drawings of which a page shows one, large, with a choice of the others; print has them all."""
+
+    drawings: Mapping[str, Drawing]  # by what the choice calls them
+    name: str
+    alt: str
+
+    def html(self) -> str:
+        """The choice as tabs of Sphinx's design, which need no script."""
+        tabs = []
+        for place, (title, drawing) in enumerate(self.drawings.items()):
+            own, checked = f"{self.name}-choice-{place}", "" if place else " checked"
+            tabs.append(
+                f'<input{checked} id="{own}" name="{self.name}-choice" type="radio">'
+                f'<label class="sd-tab-label" for="{own}">{html.escape(title)}</label>'
+                f'<div class="sd-tab-content">{drawing.svg()}</div>'
+            )
+        return f'<div class="sd-tab-set">{"".join(tabs)}</div>'
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/html": self.html(), "text/plain": self.alt}
 
 
 def _written(figure: Figure) -> str:
