@@ -93,7 +93,7 @@ def refuse_existing(option: str, *paths: Path) -> None:
 
 def unwritable(folder: Path) -> str:
     """Why no file can be made in a folder, which is made if need be; nothing where one can."""
-    there = next(one for one in (folder, *folder.parents) if one.exists())
+    there = next(one for one in (folder, *folder.parents) if one.exists() or one.is_symlink())
     fits = there.is_dir() and os.access(there, os.W_OK)
     return "" if fits else f"{there} is not a folder that can be written to"
 

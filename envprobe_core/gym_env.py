@@ -35,7 +35,7 @@ from gymnasium.vector.utils import batch_space
 
 from envprobe_core import ledger
 from envprobe_core.compiled.records import CERTAIN, FIELDS, NONE, STALENESS_LIMIT, UNKNOWN, WAIT, new
-from envprobe_core.conditions import Condition, check_seed, make_condition
+from envprobe_core.conditions import Condition, check_seed, is_whole, make_condition
 from envprobe_core.engine.batch import (
     Columns,
     episode_dtype,
@@ -430,6 +430,8 @@ class ProbingVectorEnv(VectorEnv[dict[str, Any], np.ndarray, np.ndarray]):
         probe_cost: float = 0.0,
         render_mode: str | None = None,
     ) -> None:
+        if not is_whole(num_envs) or num_envs < 1:
+            raise InputError(f"num_envs {str(num_envs)[:60]!r}: accepted is a whole number from 1")
         self.num_envs = num_envs
         self.rows = Rows(num_envs, world, regime, protocol, profile, budget, reward, probe_cost)
         self.world, self.render_mode = self.rows.world, _check_mode(render_mode)
@@ -443,9 +445,11 @@ class ProbingVectorEnv(VectorEnv[dict[str, Any], np.ndarray, np.ndarray]):
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The first observations: of the episodes of one seed and those behind it, or of a seed each."""
+        one_each = isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str)
+        if seed is not None and not one_each:
+            check_seed(seed)
+            seed = [int(seed) + row for row in range(self.num_envs)]
         seeds = [None] * self.num_envs if seed is None else seed
-        if isinstance(seeds, int | np.integer):
-            seeds = [int(seeds) + row for row in range(self.num_envs)]
         if len(seeds) != self.num_envs:
             raise InputError(f"{len(seeds)} seeds for {self.num_envs} environments")
         for row, own in enumerate(seeds):

@@ -168,6 +168,19 @@ def test_what_is_no_action_is_refused_in_a_line_and_changes_nothing(action):
     assert data_equivalence(env.step(3), twin.step(3))
 
 
+@pytest.mark.parametrize("count", [0, -1, 1.5, "3", True])
+def test_a_number_of_environments_that_there_is_not_is_refused_in_a_line(count):
+    with pytest.raises(InputError, match=r"num_envs .* whole number from 1"):
+        gymnasium.make_vec("envprobe/ToolDAG-v0", count, regime="S1")
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "abc", [1, 2], [1, 2, -3], 2**70])
+def test_what_is_no_seed_of_many_is_refused_in_a_line(seed):
+    envs = gymnasium.make_vec("envprobe/ToolDAG-v0", 3, regime="S1")
+    with pytest.raises((InputError, gymnasium.error.Error)):
+        envs.reset(seed=seed)
+
+
 def test_a_way_of_rendering_that_there_is_not_is_refused():
     with pytest.raises(InputError, match="render_mode 'human' is none of ansi, rgb_array"):
         gym_env.ProbingEnv("tooldag", render_mode="human")

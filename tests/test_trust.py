@@ -243,6 +243,17 @@ def test_only_our_own_leavings_are_swept_away(tmp_path):
 # --- folders that cannot be written to ----------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "command", [("reproduce", "terms"), ("book",), ("answers",), ("lab", "--files-only")]
+)
+def test_a_folder_that_nobody_can_make_is_refused_in_one_line(tmp_path, capsys, command):
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    for out in (tmp_path.joinpath(*["a"] * 1900), tmp_path / "circle" / "a", tmp_path / ("a" * 300)):
+        assert call(*command, "--out", out) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["circle"]
+
+
 @pytest.mark.skipif(bool(AS_USER) and not shutil.which("setpriv"), reason="root can write everywhere")
 def test_a_checkout_that_cannot_be_written_to_gives_its_results_elsewhere(
     checkout, write_notebook, tmp_path_factory

@@ -23,13 +23,19 @@ if TYPE_CHECKING:
 CORES = os.cpu_count() or 1
 LARGEST = 10**9  # seconds or dollars
 LISTED = 20  # faults that are spelled out
+MOST_PARTS = 200  # of a path: Python makes a folder by a call inside the call for each
 
 
 def file(text: Any) -> Path:
     """Read a path; an empty one, of a variable that is not set, Python would take for the working folder."""
     if not str(text):
         raise typer.BadParameter("'' names no file or folder")
-    return Path(text)
+    path = Path(text)
+    if len(path.parts) > MOST_PARTS:
+        raise typer.BadParameter(
+            f"{str(path)[:60]}... has {len(path.parts)} parts; {MOST_PARTS} are accepted"
+        )
+    return path
 
 
 def number(text: Any) -> float:
