@@ -86,8 +86,8 @@ serve: book ## the book on http://127.0.0.1:8000 (PORT=...)
 lab: $(MADE) ## JupyterLab on lab/: START, the exercises, copies of the notebooks
 	$(BIN)/envprobe lab
 
-fuzz: $(MADE) ## ten times as many damaged files and odd values as in the tests (TIMES=...)
-	ENVPROBE_FUZZ=$(or $(TIMES),10) $(BIN)/python -m pytest tests/test_fuzz.py
+fuzz: $(MADE) ## thirty times as many damaged files and odd values as in the tests (TIMES=...)
+	ENVPROBE_FUZZ=$(or $(TIMES),30) $(BIN)/python -m pytest tests/test_fuzz.py
 
 kills: $(MADE) ## reproduce, book, run, a run on a server: each killed 20 times at random moments (TIMES=...)
 	for each in reproduce book run server; do \

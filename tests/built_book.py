@@ -20,7 +20,7 @@ SMALL = {
     "seeds": "0:12", "more_seeds": "0:24", "training": "10000:10006", "resamples": "200",
     "setting_resamples": "200", "profiles": "16", "seeds_each": "10", "wide_profiles": "8", "pasts": "8",
     "futures": "4", "points": "3", "held_out": "10000:10012", "dry_run": "1", "logs": "0:12",
-    "rounds": "3", "at_once": "16",
+    "rounds": "3", "at_once": "16", "atlas_resamples": "100", "jobs": "1",
 }  # fmt: skip
 
 

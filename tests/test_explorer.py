@@ -119,10 +119,13 @@ SETTINGS = {
     "&habits=critical:0.5",
     "seeds": "regime=S3&profile=perfect&protocol=released&seeds=7:407&policies=random,minus-d&world=graphnav",
 }
+DAILY = ("switches", "habits", "settled")
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "name", [one if one in DAILY else pytest.param(one, marks=pytest.mark.nightly) for one in SETTINGS]
+)
 def test_at_any_setting_every_figure_is_what_python_runs(opened, monkeypatch, name):
     page = opened(f"?{SETTINGS[name]}")
     assert page.locator(".explorer-message").inner_text() == ""

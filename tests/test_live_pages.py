@@ -302,7 +302,11 @@ PLANE = "document.querySelector('.explorer-plane[data-settled=no]')"
 """The explorer's plane, as long as its cells run."""
 
 
-@pytest.mark.parametrize("name", find_sections())
+FIRST = ("main-results", "one-episode", "explorer", "what-we-found")
+"""A live figure, a player, a plane, and a page of sentences; all others are asked at night."""
+
+
+@pytest.mark.parametrize("name", nightly(find_sections(), *FIRST))
 def test_answer_and_figure_stand_on_the_first_screen(browse, html, name):
     """On a desk the whole figure, above the bar; on a phone its top."""
     for width, height in ((1400, 900), (390, 844)):

@@ -152,7 +152,7 @@ def test_a_page_prints_titles_in_the_books_order_and_leaves_the_frame():
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("spelled", ["as+written", "paper"])
+@pytest.mark.parametrize("spelled", ["as+written", pytest.param("paper", marks=pytest.mark.nightly)])
 def test_an_address_takes_titles(browse, html, spelled):
     page = browse(
         html.as_uri(),

@@ -156,17 +156,25 @@ INSIDE = f"svg.{FIGURE_CLASS} > *"  # a drawing is one image, with a text of its
 UNSEEN = {"exclude": [[f"svg.{FIGURE_CLASS}"], ["mjx-container"]]}  # formulas are asked by UNREACHABLE
 LEAVE_OUT = """(inside) => {
   document.querySelectorAll(inside).forEach((node) => node.remove());
-  const seen = {};
-  const named = (node) => `${node.tagName} ${node.className} ${node.style?.cssText}`;
-  const all = document.querySelectorAll(".bd-article :is(table, pre, li, p, dt, dd, mjx-math) *");
-  for (const node of all) {
-    if (node.firstElementChild || node.closest("button, summary, select, a")) continue;
-    const kind = [node, node.parentElement, node.parentElement.parentElement].map(named).join();
-    seen[kind] = (seen[kind] ?? 0) + 1;
-    if (seen[kind] > 5) node.matches("td, th") ? (node.textContent = "") : node.remove();
-  }
+  const seen = new Map(), made = new Map(), whole = "button, summary, select, a";
+  const own = (node) =>
+    [node.tagName, node.getAttribute("class"), node.getAttribute("style"), node.role].join();
+  const structure = (node) => {
+    if (!made.has(node)) made.set(node, `${own(node)}(${[...node.children].map(structure)})`);
+    return made.get(node);
+  };
+  const look = (node) => {
+    if (node.matches("label")) return; // what it names stands elsewhere
+    const { parentElement: box } = node;
+    const kind = [structure(node), own(box), own(box.parentElement)].join();
+    seen.set(kind, (seen.get(kind) ?? 0) + 1);
+    if (seen.get(kind) <= 5) return node.matches(whole) || [...node.children].forEach(look);
+    if (node.matches("td, th")) node.textContent = ""; // a row keeps its columns
+    else node.remove();
+  };
+  document.querySelectorAll(".bd-article").forEach((article) => [...article.children].forEach(look));
 }"""
-"""What looks like five others in places like theirs has their faults; axe-core takes its time for each."""
+"""What is built as five others in places like theirs has their faults; axe-core takes its time for each."""
 
 
 def test_sections_of_more_are_folded(html):
@@ -255,27 +263,27 @@ def faults_of(page):
             yield f"{node.name} is described by {name}, which is not there"
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_the_html_of_every_page_is_for_everyone(html, name):
-    assert list(faults_of(seen(html, name))) == []
-
-
 SHOWN = {"ul", "ol", "dl", "table", "figure", "pre", "div", "blockquote", "details", "svg", "form"}
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_paragraph_that_ends_in_a_colon_is_followed_by_something_to_see(html, name):
-    """By a list, table, figure, formula or code, and neither by a closed fold nor by another paragraph."""
-    for node in seen(html, name).main.find_all("p"):
+def left_hanging(page):
+    """Paragraphs that end in a colon, and neither list, table, figure, formula nor code to see after them."""
+    for node in page.main.find_all("p"):
         if not node.get_text(strip=True).endswith(":") or node.find_parent(["figure", "form", "li"]):
             continue
         after, outer = node.find_next_sibling(), node
         while after is None and outer.parent.name in ("section", "div"):
             outer = outer.parent
             after = outer.find_next_sibling()
-        assert after is not None, node.get_text()[-60:]
-        assert after.name in SHOWN, node.get_text()[-60:]
-        assert "more-fold" not in after.get("class", []), node.get_text()[-60:]
+        if after is None or after.name not in SHOWN or "more-fold" in after.get("class", []):
+            yield node.get_text()[-60:]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_html_of_every_page_is_for_everyone_and_a_colon_is_followed_by_something_to_see(html, name):
+    page = seen(html, name)
+    assert list(faults_of(page)) == []
+    assert list(left_hanging(page)) == []
 
 
 def test_every_page_is_looked_at(html):
@@ -376,9 +384,11 @@ def choose_a_verdict(page):
 
 MOVED = [  # what a reader makes of a page, which is not as it was built
     ("main-results", read_a_mark), ("explorer", ask_for_what_cannot_be_run), ("scoreboard", open_a_card),
+]  # fmt: skip
+MOVED_AT_NIGHT = [
+    ("voi", open_the_bar), ("terms", move_until_told), ("one-episode", play_half_way),
     ("scoreboard", choose_a_verdict),
 ]  # fmt: skip
-MOVED_AT_NIGHT = [("voi", open_the_bar), ("terms", move_until_told), ("one-episode", play_half_way)]
 
 
 @pytest.mark.browser

@@ -64,7 +64,7 @@ def test_the_order_moves_shares_and_not_the_end_and_idle_switches_nothing(seed):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("width", [390, pytest.param(1400, marks=pytest.mark.nightly)])
 def test_a_reader_walks_by_keyboard_and_nothing_moves_under_the_hand(browse, html, width):
     page = browse(html.as_uri(), "/executed/text-and-code.html")
     page.emulate_media(reduced_motion="reduce")
