@@ -5,10 +5,12 @@ a link or a search that leads into it; print shows all (``reader.js``). The take
 below the folds. In a notebook such a section is a heading as any other.
 
 The folded code of a cell stands below what it shows: a reader comes for the answer. Code that shows nothing
-joins the fold below it. For the same reason the parameters, which begin a notebook, stand in a page below its
-answer and its figure, before the first of its parts.
+joins the fold below it, and so does code that says a sentence: no link stands between the sentences of an
+answer. For the same reason the parameters, which begin a notebook, stand in a page below its answer and its
+figure, before the first of its parts; of those that were given other values the page shows these alone.
 """
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -17,7 +19,11 @@ from sphinx.application import Sphinx
 
 MORE = "More:"
 CLOSING = "take-away"  # class of what is never folded
-PARAMETERS = {"tag_parameters", "tag_injected-parameters"}  # classes of cells that say what can be changed
+PARAMETERS, GIVEN = (
+    "tag_parameters",
+    "tag_injected-parameters",
+)  # classes of cells that say what can be changed
+SAYING = (nodes.paragraph, nodes.bullet_list)
 
 
 def fold(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -44,9 +50,9 @@ def show_first(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         folded = cell[0] if cell.get("nb_element") == "cell_code" and cell.children else None
         if not isinstance(folded, HideCodeCellNode) or "above-input" not in folded["classes"]:
             continue
-        if len(cell) == 1 and _folds_later(cell):
+        if _says(cell[1:]) and _folds_later(cell):
             waiting += folded.children
-            cell.parent.remove(cell)
+            cell.remove(folded) if len(cell) > 1 else cell.parent.remove(cell)
             continue
         folded.children, waiting = [*waiting, *folded.children], []
         folded["prompt_show"], folded["prompt_hide"] = "Show the code", "Hide the code"
@@ -57,12 +63,42 @@ def show_first(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 def show_parameters_later(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Put the parameters before the first part of a page (event ``doctree-resolved``)."""
     for cell in list(doctree.findall(nodes.container)):
-        if PARAMETERS & {*cell["classes"]} and isinstance(cell.parent, nodes.section):
-            page = cell.parent
-            part = next((one for one in page if isinstance(one, nodes.section)), None)
-            if part is not None:
-                page.remove(cell)
-                page.insert(page.index(part), cell)
+        page = cell.parent
+        if not {PARAMETERS, GIVEN} & {*cell["classes"]} or not isinstance(page, nodes.section):
+            continue
+        if cell not in page.children:  # its values stand in the cell above by now
+            continue
+        below = cell.next_node(descend=False, siblings=True)
+        if PARAMETERS in cell["classes"] and isinstance(below, nodes.container) and GIVEN in below["classes"]:
+            block, given = (next(iter(one.findall(nodes.literal_block)), None) for one in (cell, below))
+            if block is not None and given is not None:
+                text = _with_values(block.astext(), given.astext())
+                block.children, block.rawsource = [], text
+                block += nodes.Text(text)
+                page.remove(below)
+        part = next((one for one in page if isinstance(one, nodes.section)), None)
+        if part is not None:
+            page.remove(cell)
+            page.insert(page.index(part), cell)
+
+
+def _with_values(declared: str, given: str) -> str:
+    r"""Lines of parameters with the values that were given in place of their defaults.
+
+    >>> _with_values('n: int = 3  # how many; accepts 1..9', "# Parameters\nn = 4")
+    'n: int = 4  # how many; accepts 1..9'
+    """
+    for name, value in re.findall(r"^(\w+) = (.*)$", given, re.MULTILINE):
+        line = re.compile(rf"^({name}: \w+ = ).+?(?=  # )", re.MULTILINE)
+        declared = line.sub(lambda found, value=value: found[1] + value, declared)
+    return declared
+
+
+def _says(outputs: list[nodes.Node]) -> bool:
+    """Whether all that a cell shows is text, or nothing."""
+    shown = [part for one in outputs for part in one.children]
+    inner = [part for one in shown for part in (one.children if isinstance(one, nodes.container) else [one])]
+    return all(isinstance(part, SAYING) for part in inner)
 
 
 def _folds_later(cell: nodes.Node) -> bool:
