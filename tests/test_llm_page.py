@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from envprobe_book.analyses.model_runs import priced
 from envprobe_book.analyses.scoreboard import add_replays, as_csv
 from envprobe_book.claims import load_claims
 from envprobe_book.claims.judge import judge
@@ -177,8 +178,8 @@ def test_the_situation_shown_is_whole(begun, worlds, regime, protocol, profile, 
 
 def test_the_estimate_is_of_the_grid_and_the_list(begun):
     own = {"worlds": "tooldag", "policies": "simple periodic", "regime": "S1", "protocol": "paper released"}
-    space, _ = execute("4", "29", "31", before=begun[0], seeds="0:3", dry_run=3, **own)
-    found, listed = space["estimates"], space["listed_prices"]
+    space, _ = execute("4", "29", "29-cost", "31", before=begun[0], seeds="0:3", dry_run=3, **own)
+    found, listed = space["estimates"], priced(space["prices"], space["tokens"])
     assert found["episodes"].tolist() == [6, 6]
     assert found.loc[0, "steps"] == 6 * 21
     assert (found["calls"] < found["steps"]).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,19 +12,33 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from envprobe_book.pages.markup import listed
 from envprobe_core import summarize
 from envprobe_core.conditions import find_profile
 from envprobe_core.errors import InputError
 from envprobe_core.experiment import run_frame
 from envprobe_core.llm import replays, running
-from envprobe_core.llm.agent import Exchange
+from envprobe_core.llm.agent import Exchange, estimate
 from envprobe_core.llm.answers import UNKNOWN_SIGN, InvalidAnswer
-from envprobe_core.llm.calls import question
+from envprobe_core.llm.calls import Prices, Tokens, dollars, question
 from envprobe_core.llm.one_step import OneStep
+from envprobe_core.protocols import in_words
+from envprobe_core.runs.manifest import RunInputs
 from envprobe_core.statistics import LEVEL, mcnemar_exact
 from envprobe_core.worlds import WORLDS
 
 CELL = ["protocol", "world", "policy"]
+COLUMNS = [
+    "world", "policy", "episodes", "updates", "usable", "loose_share", "invalid_share", "accuracy",
+    "accuracy_low", "accuracy_high", "simulated_accuracy", "success", "simulated_success", "probes", "useful",
+    "simulated_useful",
+]  # fmt: skip
+SCRIPTED = "the scripted test server, no language model"
+HEADS = {
+    "usable": "share usable", "loose_share": "share loose", "invalid_share": "share invalid",
+    "simulated_accuracy": "accuracy simulated", "simulated_success": "success simulated",
+    "simulated_useful": "useful simulated",
+}  # fmt: skip
 
 
 def judged(asked: Exchange, answer: str) -> dict[str, Any]:
@@ -215,3 +230,67 @@ def beside_simulated(run: running.ReplayedRun, profile: str, resamples: int) -> 
         probes=groups["probes"].mean(), updates=updates, usable=1 - asked["reasks"] / updates
     )
     return cells.assign(invalid=asked["invalid_updates"]).reset_index()
+
+
+def as_shown(cells: pd.DataFrame) -> pd.DataFrame:
+    """What `beside_simulated` gives, with the columns of a page and their heads."""
+    return cells[COLUMNS].rename(columns=HEADS)
+
+
+def shown_table(asked: Exchange) -> pd.DataFrame:
+    """The belief table as a message shows it, a row a field.
+
+    Returns:
+        Its `value`, a text, the step of its `evidence`, and its `confidence` in percent.
+
+    >>> from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
+    >>> from envprobe_core.conditions import make_condition
+    >>> from envprobe_core.llm.agent import exchanges
+    >>> cell, agent = make_condition("tooldag", "simple"), ModelAgent("openai", PROMPT_VERSION, "any")
+    >>> shown_table(next(iter(exchanges(cell, np.array([0]), agent)))).head(2)["confidence"].tolist()
+    [100, 100]
+    """
+    lines = asked.situation.partition("Table\n")[2].split("\n")
+    names = list(asked.world.field_names)
+    rows = [line.partition(":")[2].split(",") for line in lines[: len(names)]]
+    table = pd.DataFrame(rows, pd.Index(names, name="field"), ["value", "evidence", "confidence"])
+    return table.astype({"evidence": int, "confidence": int})
+
+
+def estimates_of(grid: RunInputs, protocols: Iterable[str], prices: Prices, sample: int) -> pd.DataFrame:
+    """What a grid would cost under each protocol, as `estimate` gives it; a row a protocol."""
+    agent = grid.agent
+    if agent is None:
+        raise InputError("estimates_of: the simulated agent costs nothing; give the agent of a model")
+    rows = []
+    for name in protocols:
+        own = replace(grid, protocols=[name])
+        found = estimate(own.conditions, own.seeds_of_conditions, agent, prices, sample)
+        rows.append({"protocol": name} | found)
+    return pd.DataFrame(rows)
+
+
+def priced(prices: Prices, tokens: Tokens) -> pd.DataFrame:
+    """A list of prices, in dollars a million tokens, and what some tokens cost at each."""
+    rows = [
+        (name, one.input, one.input if one.cached_input is None else one.cached_input, one.output,
+         dollars(one.cost(tokens)))
+        for name, one in prices.items()
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["model", "input", "cached input", "output", "the grid"])
+
+
+def replay_files() -> pd.DataFrame:
+    """The replay files, with who answered and whether their results come out again; a row a file."""
+    quoted = running.quoted
+    return pd.DataFrame(
+        {
+            "file": quoted(one.file.path.name), "model": quoted(one.file.agent.model),
+            "prompts": quoted(one.file.agent.prompt_version),
+            "setting": f"`{one.inputs.regime}`, {listed(map(in_words, one.inputs.protocols))}",
+            "seeds": one.seeds,
+            "who answered": SCRIPTED if one.scripted else quoted(one.file.agent.provider),
+            "state": one.fault or "replayed, hash agrees",
+        }
+        for one in running.load_replays()
+    )  # fmt: skip
