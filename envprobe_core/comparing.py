@@ -189,10 +189,13 @@ class PairedEpisodes:
                 except (TypeError, ValueError) as error:
                     raise InputError(f"column {name} holds no numbers: {error}") from None
             conditions = [self.conditions[regime, policy, world] for policy in policies]
-            common = reduce(np.intersect1d, (self.seed[condition] for condition in conditions))
-            places.append(
-                np.array([condition[np.isin(self.seed[condition], common)] for condition in conditions])
-            )
+            seeds = [self.seed[condition] for condition in conditions]
+            if all(np.array_equal(seeds[0], own) for own in seeds):  # as nearly always
+                common, rows = seeds[0], conditions
+            else:
+                common = reduce(np.intersect1d, seeds)
+                rows = [own[np.isin(of, common)] for own, of in zip(conditions, seeds, strict=True)]
+            places.append(np.array(rows))
             for name in (own for own in columns if own not in NULLABLE):  # a gap: not measured, or damage
                 for policy, own in zip(policies, places[-1], strict=True):
                     if (gaps := np.isnan(columns[name][own]).reshape(len(own), -1).any(axis=1)).any():
@@ -202,10 +205,11 @@ class PairedEpisodes:
                         raise InputError(f"{name} is missing for seed {seed} of {policy} in {world}")
             if len(common) < 2:
                 raise NotTestable(f"{world} has {len(common)} episodes in common")
-        rows = np.concatenate(places, axis=1)
+        whole = np.concatenate(places, axis=1)
         labels = np.repeat(np.arange(len(worlds)), [own.shape[1] for own in places])
         texts = columns_read([measure]) if pooled_events else [measure]
-        tables = [measured(text, lambda name: columns[name][rows]).reshape(*rows.shape, -1) for text in texts]
+        taken = {name: own[whole] for name, own in columns.items()}
+        tables = [measured(text, taken.__getitem__).reshape(*whole.shape, -1) for text in texts]
         if pooled_events:
             return Sample(tables[0].sum(axis=0), tables[1].sum(axis=0), labels)
         if reference is None:

@@ -6,7 +6,6 @@ section 6.1 of the paper; Efron and Tibshirani (1993).
 """
 
 import math
-from functools import lru_cache
 from numbers import Integral, Real
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -436,14 +435,18 @@ def exact_interval(successes: int, n: int, level: float = LEVEL) -> Interval:
     was seen, or fewer. It says something of 0 among n too, where a bootstrap is the point 0.
 
     >>> exact_interval(0, 220)
-    Interval(value=0.0, low=0.0, high=0.01662783954037557, n=220)
+    Interval(value=0.0, low=0.0, high=0.01662783953999374, n=220)
     """
     _check_share(successes, n)
     if int(successes) != successes or int(n) != n:
         raise InputError(f"{successes!r} successes of {n!r}; whole numbers are accepted")
     check_level(level)
-    ends = _binomial(int(successes), int(n)).proportion_ci(level, "exact")
-    return Interval(int(successes) / int(n), float(ends.low), float(ends.high), int(n))
+    from scipy.special import betaincinv  # here, as it takes longer to import than the rest of the core
+
+    some, none, tail = int(successes), int(n) - int(successes), (1 - level) / 2
+    low = float(betaincinv(some, none + 1, tail)) if some else 0.0
+    high = float(betaincinv(some + 1, none, 1 - tail)) if none else 1.0
+    return Interval(some / int(n), low, high, int(n))
 
 
 def mcnemar_exact(only_first: int, only_second: int) -> float:
@@ -457,13 +460,7 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
     if not all(isinstance(count, Integral) and count >= 0 for count in (only_first, only_second)):
         what = f"{only_first!r} and {only_second!r} discordant pairs"
         raise InputError(f"{what}; whole numbers from 0 are accepted")
-    n = int(only_first) + int(only_second)
-    return float(_binomial(int(only_first), n).pvalue) if n else 1.0
+    from scipy.special import bdtr
 
-
-@lru_cache(maxsize=4096)  # claims of a book ask for few of them, again and again
-def _binomial(successes: int, n: int) -> Any:
-    """The exact test of so many successes of n against one half."""
-    from scipy.stats import binomtest  # which takes longer to import than the rest of the core
-
-    return binomtest(successes, n)
+    fewer, n = min(int(only_first), int(only_second)), int(only_first) + int(only_second)
+    return min(1.0, 2 * float(bdtr(fewer, n, 0.5)))

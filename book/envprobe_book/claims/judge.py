@@ -23,7 +23,6 @@ resampling cannot spread; the interval is then the exact one for so many trials.
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,9 +122,6 @@ class Decision(NamedTuple):
     verdict: npt.NDArray[np.str_]
 
 
-_exact_p = cache(mcnemar_exact)
-
-
 def assess_claim(
     claim: Claim, one: Comparison, episodes: PairedEpisodes, resamples: int = RESAMPLES
 ) -> Decision:
@@ -157,7 +153,7 @@ def assess_claim(
         (found,) = estimates_of([asked], **settings)
         found = _exact_where_flat(claim, one, sample, found)
     if claim.kind == "mcnemar":
-        p = np.array([_exact_p(*pair) for pair in zip(*discordant(sample), strict=True)])
+        p = np.array([mcnemar_exact(*pair) for pair in zip(*discordant(sample), strict=True)])
         found = found._replace(p=p, p_adjusted=np.minimum(1.0, p * claim.family))
     verdict = verdicts(claim, one.direction, sample, found)
     return Decision(sample, enough, found, _without_the_same_episodes(claim, one, sample, verdict))
