@@ -264,6 +264,9 @@ SPELLINGS = {
     "base64": base64.b64encode(f"Bearer {KEY}!".encode()).decode(),
     "hexadecimal": KEY.encode().hex(),
     "half escaped": KEY[:4] + ESCAPED[24:],
+    "parted by what nobody sees": "\u200b".join(KEY),
+    "parted by spaces": " ".join(KEY),
+    "parted by escapes": r"\u0001".join(KEY),
 }
 WHOLE = '{{"model":"{0}","system_fingerprint":"{0}","choices":[{{"message":{{"content":"{0}"}}}}]}}'
 BODIES = {  # where a server says the key
@@ -285,6 +288,7 @@ def decoded(text):
     for _ in range(3):
         shown.append(re.sub(r"\\u([0-9a-f]{4})", lambda sign: chr(int(sign[1], 16)), shown[-1]))
         shown.append(html.unescape(unquote(shown[-1])).replace("\\/", "/").replace("\\\\", "\\"))
+    shown += ["".join(sign for sign in one if "!" <= sign <= "~") for one in shown]
     for word in re.findall(r"[A-Za-z0-9+/=]{16,}", text):
         with suppress(ValueError):
             shown.append(base64.b64decode(word + "=" * (-len(word) % 4)).decode("latin-1"))

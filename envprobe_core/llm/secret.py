@@ -25,6 +25,8 @@ SHORTEST_SECRET = 8  # characters; `none`, `EMPTY` and the like are no secrets a
 HIDDEN = "[API key]"
 ESCAPES = "\\%&"  # without one of these signs a text spells nothing otherwise
 DEEPEST = 8  # escapes of escapes, as of JSON in a text in JSON
+BETWEEN = r"(?:[^!-~]|\\u[0-9a-fA-F]{4}|\\[bfnrt]){0,8}"
+"""What no key holds, between its signs: much of it is left out wherever text is shown, and the key stays."""
 
 
 class Secret(SecretStr):
@@ -44,7 +46,7 @@ class Secret(SecretStr):
         self._hidden = sorted(taken, key=len, reverse=True)
 
     def hide(self, text: str) -> str:
-        """A text without the key: plain, in base64 or hexadecimal, or with signs escaped in any mixture."""
+        """A text without the key: plain, parted, in base64, hexadecimal, or with signs escaped anyhow."""
         if not self._hidden:
             return text
         if any(sign in text for sign in ESCAPES):
@@ -75,7 +77,7 @@ class Secret(SecretStr):
         """The key as it is, or encoded as a whole, wherever in an encoded text it begins."""
         forms: set[str] = set()
         for value in (own.encode() for own in self._hidden):
-            forms |= {re.escape(value.decode()), f"(?i:{value.hex()})"}
+            forms |= {BETWEEN.join(map(re.escape, value.decode())), f"(?i:{value.hex()})"}
             for before in range(3):  # base64 writes three bytes as four signs, at the ends with neighbours
                 signs = base64.b64encode(bytes(before) + value).decode().rstrip("=")
                 known = signs[-(-before * 4 // 3) : (before + len(value)) * 4 // 3]
@@ -85,7 +87,7 @@ class Secret(SecretStr):
     @cached_property
     def _escaped(self) -> re.Pattern[str]:
         """The key with each sign plain or escaped: for JSON, a URL or HTML, several times over."""
-        spelled = ("".join(f"(?:{'|'.join(_spelled(sign))})" for sign in own) for own in self._hidden)
+        spelled = (BETWEEN.join(f"(?:{'|'.join(_spelled(sign))})" for sign in own) for own in self._hidden)
         return re.compile("|".join(spelled))
 
 
