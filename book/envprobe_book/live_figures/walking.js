@@ -75,13 +75,14 @@
     change(walker, { class: "live-walker", d: OUTLINES.o });
     picture.append(trail, walker);
     const ghost = key("lp-mark lp-ghost", "the first way");
-    const legend = element("p", { class: "lp-legend" }, key("lp-mark lp-ink", walk.titles[0]), key("lp-mark lp-hollow lp-ink", "without answers, of both rules"), ghost);
+    const printed = walk.printed === null ? [] : [key("lp-printed", "as the paper prints", OUTLINES.D)];
+    const legend = element("p", { class: "lp-legend" }, key("lp-mark lp-ink", walk.titles[0]), key("lp-mark lp-hollow lp-ink", "without answers, of both rules"), ...printed, ghost);
     svg.append(picture, axis, legend, steps);
 
-    function key(kind, text) {
+    function key(kind, text, outline) {
       const own = document.createElementNS(SVG, "svg");
       change(own, { viewBox: "-12 -7 24 14", "aria-hidden": "true" });
-      own.append(mark(kind, 0, 0, 4));
+      own.append(mark(kind, 0, 0, 4, outline));
       return element("span", { class: "lp-key" }, own, text);
     }
 
@@ -92,9 +93,9 @@
       return node;
     }
 
-    function mark(kind, x, y, size) {
+    function mark(kind, x, y, size, outline = OUTLINES.o) {
       const style = walk.series[walk.arms[0]];
-      return drawn("path", { class: kind, d: OUTLINES.o, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)}) scale(${size})`, ...(kind.includes("lp-ink") ? { style: `--light: ${style.colour}; --dark: ${style.dark}` } : {}) });
+      return drawn("path", { class: kind, d: outline, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)}) scale(${size})`, ...(kind.includes("lp-ink") ? { style: `--light: ${style.colour}; --dark: ${style.dark}` } : {}) });
     }
 
     const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
@@ -136,6 +137,7 @@
         if (isNumber(without) && Math.abs(x(without) - x(gain.value)) > 1) nodes.push(mark("lp-mark lp-hollow lp-ink", x(without), y(at), 3.5));
         nodes.push(mark(kind, x(gain.value), y(at), 3.5));
       });
+      if (isNumber(walk.printed)) nodes.push(mark("lp-printed", x(walk.printed), y(most), 5, OUTLINES.D));
       trail.replaceChildren(...nodes);
       const last = shown.own.places.length - 1, here = shown.own.places[last].gain.value;
       if (isNumber(here)) walker.style.transform = `translate(${x(here).toFixed(1)}px, ${y(last)}px) scale(8)`;

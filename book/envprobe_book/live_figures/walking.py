@@ -42,6 +42,7 @@ class Walk:
             what each step adds.
         range: of the axis.
         numbers, lead, together: what some switches do, wherever the reader's budget and threshold are; these.
+        printed: the gain that the paper prints, None where it prints none.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Walk:
     lead: Told
     about: str
     together: tuple[str, ...] = ()
+    printed: float | None = None
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -77,6 +79,8 @@ class Walk:
     def drawing(self) -> Drawing:
         """The walk in one order, as a still figure."""
         rows = self.frame.assign(panel="")
+        if self.printed is not None:
+            rows.loc[rows.index[-1], "printed_value"] = self.printed
         return draw(
             "forest", rows, self.name, "value", x="name", line=0.0, limits=self.range, label=self.about,
             about=self.about,
@@ -99,7 +103,7 @@ class Walk:
             "ends": [in_words(self.first), in_words(self.last)], "range": list(self.range),
             "estimates": {kind: of(*self.arms, worlds=self.worlds).as_data() for kind, of in ways.items()},
             "series": _series({"series": one} for one in self.arms), "arms": list(self.arms),
-            "titles": [policy_title(one) for one in self.arms],
+            "printed": self.printed, "titles": [policy_title(one) for one in self.arms],
             "say": {name: families()[name] for name in ("ahead", "adds", "turns")},
             "setting": dict(self.numbers.setting), "seeds": self.numbers.seeds,
             "resamples": self.numbers.resamples,
@@ -157,6 +161,7 @@ def walk(
     worlds: str = "combined",
     together: tuple[str, str] = ("counting over the steps", "accuracy"),
     about: str = "",
+    printed: float | None = None,
     budget: int = OWN,
     threshold: float = THRESHOLD,
     regime: str = "S2",
@@ -173,6 +178,7 @@ def walk(
         worlds: whose episodes are pooled.
         together: of the lead: what one does, and the switches that it turns.
         about: what the axis shows.
+        printed: the gain that the paper prints, if it does.
         budget, threshold, regime, profile, seeds, resamples: as `live` takes them.
 
     Raises:
@@ -204,6 +210,7 @@ def walk(
     path, back = along(first, last, order), along(first, last, reversed(order))
     found = run(gains(path))
     ends = [own[part] for own in [*found, *run(gains(back), FEW)] for part in ("low", "high")]
+    ends += [] if printed is None else [printed]
     label = about or f"{policy_title(arm)} minus {policy_title(reference)}, points of accuracy"
     doing, switches = together
     both = [first, along(first, last, switches.split())[-1]]
@@ -218,6 +225,7 @@ def walk(
         tuple(one for one in ordered if one in idle), tuple(path),
         list(zip(found, run(gains(path, answers)), strict=True)), run(shares(path)),
         (float(min(ends)) - EDGE, float(max(ends)) + EDGE), numbers, lead, label, tuple(switches.split()),
+        printed,
     )  # fmt: skip
 
 
