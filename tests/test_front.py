@@ -76,8 +76,14 @@ def test_a_guess_is_answered_by_the_plane_and_kept(browse, html):
     page = browse(html.as_uri(), "/index.html", viewport={"width": 1400, "height": 900})
     page.locator(".live-plane .lp-here").wait_for()
     assert page.get_by_label("looks saved for the end").count() == 0
-    page.get_by_label("Look where a score is highest").check()
-    playwright.expect(page.locator("form.guess").get_by_role("status")).to_contain_text("You said")
+    page.get_by_label("Look where a score is highest").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown"):  # looks at each choice, and guesses none
+        page.keyboard.press(key)
+    assert page.locator("form.guess input:checked").count() == 0
+    page.keyboard.press("Space")
+    said = page.locator("form.guess").get_by_role("status")
+    playwright.expect(said).to_contain_text("You said: look where")
+    playwright.expect(said).to_be_focused()
     playwright.expect(page.locator(".live-plane-behind")).to_have_text("end better")
     assert page.get_by_label("looks saved for the end").is_checked()
     page.reload()

@@ -10,6 +10,7 @@
     const key = inputs[0].name;
     const said = document.createElement("p");
     said.setAttribute("role", "status");
+    said.tabIndex = -1;
     form.querySelector("fieldset").append(said);
     answer.hidden = true;
 
@@ -28,6 +29,13 @@
       const place = inputs.indexOf(event.target);
       try { localStorage.setItem(key, String(place)); } catch { /* a browser that keeps nothing */ }
       settle(place);
+      said.focus({ preventScroll: true }); // what had the focus can no longer be chosen
+    });
+    form.addEventListener("keydown", (event) => { // arrows look at the choices, the space bar guesses
+      const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key], place = inputs.indexOf(event.target);
+      if (step === undefined || place < 0) return;
+      inputs[(place + step + inputs.length) % inputs.length].focus();
+      event.preventDefault();
     });
     let kept = null;
     try { kept = localStorage.getItem(key); } catch { /* as above */ }
