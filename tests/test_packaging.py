@@ -8,10 +8,11 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from importlib.metadata import packages_distributions
+from importlib.metadata import distributions, packages_distributions, requires
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 import envprobe_core
 from envprobe_book import extras
@@ -78,6 +79,17 @@ def test_the_lock_pins_what_is_declared_with_hashes_and_binder_installs_part_of_
     names = {name for name, _ in ours}
     assert declared(["cli", "notebooks"]) - {"envprobe-core"} <= names
     assert not {"sphinx", "pytest", "playwright"} & names
+
+
+@pytest.mark.parametrize("lock", ["requirements.txt", "binder/requirements.txt"])
+def test_what_a_pinned_package_needs_is_pinned_too(lock):
+    """Else pip, which is shown hashes, installs nothing at all."""
+    pinned, needed = {normal(name) for name, _ in PIN.findall((ROOT / lock).read_text())}, set()
+    for name in pinned & {normal(one.name) for one in distributions()}:
+        needs = [Requirement(text) for text in requires(name) or ()]
+        needed |= {normal(one.name) for one in needs if not one.marker or one.marker.evaluate({"extra": ""})}
+    assert needed - pinned == set()
+    assert len(needed) > len(pinned) / 2
 
 
 def test_what_is_installed_holds_its_data_and_says_what_needs_a_checkout(tmp_path):
