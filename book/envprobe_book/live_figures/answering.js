@@ -20,7 +20,7 @@
   "use strict";
 
   const { estimates, bar } = globalThis.EnvProbe;
-  const REST = 60; // milliseconds without a move, after which intervals are drawn with all resamples
+  const REST = 20; // milliseconds without a move, after which intervals are drawn with all resamples
 
   // what a row has of an estimate: its value, and of points the one across
   const partsOf = (row) => ["value", "x"].filter((part) => row[part]);
