@@ -122,6 +122,8 @@ def kill_and_look(asked, stack):
         ended.append((len(processes_of(mark)), said.count("Traceback"), lost))
         anew = asked.command != "server"
         print(f"{len(ended):2} {order.name}: code {process.returncode}, {ended[-1][0]} alive", flush=True)
+        if ended[-1][1]:
+            print(said, flush=True)
     if not resumes:
         take_away()
     code = start().wait()

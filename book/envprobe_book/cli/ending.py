@@ -24,7 +24,7 @@ INTERRUPTED = 128 + signal.SIGINT
 ENDED = {
     INTERRUPTED: "interrupted", 128 + signal.SIGTERM: "terminated", 128 + signal.SIGHUP: "hung up",
 }  # fmt: skip
-COMPILER = ("numba", "llvmlite")
+BREAKABLE = ("numba", "llvmlite", "importlib")  # what an exception would break: compiling, importing
 SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
 AGAIN = 0.1  # seconds after which a termination signal is sent again
 
@@ -85,12 +85,12 @@ def _orders_to_end() -> list[signal.Signals]:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """End the process by unwinding it, or at once while the compiler works, which an exception would break.
+    """End the process by unwinding it, or at once while something is compiled or imported.
 
-    LLVM calls back into Python, drops what is raised there and goes on with a half-made function. Nothing of
-    ours is open then: machine code and results are written whole or not at all.
+    LLVM calls back into Python, drops what is raised there and goes on with a half-made function; a module of
+    C tells of another error in its place. Nothing is lost then: what is written is there whole or not at all.
     """
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in COMPILER:
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in BREAKABLE:
         frame = frame.f_back
     if frame is not None:
         if sys.stderr.isatty():
