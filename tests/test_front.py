@@ -115,7 +115,11 @@ def test_a_sections_lead_has_the_setting_under_the_hand(browse, html):
     handle = page.get_by_role("slider", name="Looks that an episode may spend")
     handle.press("ArrowRight")
     playwright.expect(handle).to_have_text("8 probes")
-    playwright.expect(page.locator(".live-bar [data-knob=budget]")).to_have_value("8")
+    slider = page.locator(".live-bar [data-knob=budget]")
+    playwright.expect(slider).to_have_value("8")
+    page.get_by_role("button", name="Back to this page").press("Enter")
+    playwright.expect(slider).to_have_value("7")
+    playwright.expect(slider).to_be_focused()
 
 
 @pytest.mark.browser

@@ -134,8 +134,9 @@ def test_a_student_plays_the_final_for_what_is_shown(folder, browse):
     )
     final = root.get_by_role("button", name="Play the final")
     playwright.expect(held).to_contain_text("not looked at them yet")
-    final.click()
+    final.press("Enter")
     playwright.expect(held).to_contain_text("You have looked at them once", timeout=120_000)
+    playwright.expect(held).to_be_focused()
     assert final.is_disabled()
     address = page.url
     at_rest(page, lambda: root.get_by_label("Ask only in so many last steps").fill("5"))

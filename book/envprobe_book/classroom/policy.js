@@ -526,7 +526,7 @@
     async function playFinal() {
       const { policy, key } = current;
       if (tested.has(key)) return;
-      const pressed = final.querySelector("button");
+      const pressed = final.querySelector("button"), isFocused = document.activeElement === pressed;
       pressed.disabled = true;
       try {
         const found = await episodes(policy, config.heldOut), worlds = worldsOf(policy);
@@ -539,6 +539,7 @@
         say(notice, sentence(error));
       }
       tell();
+      if (isFocused && document.activeElement === document.body) final.querySelector(".own-held").focus({ preventScroll: true }); // the button is another
     }
 
     // saying
@@ -605,7 +606,7 @@
         : `Seeds ${config.heldOut} are held out: a gain that you have searched for is partly luck. Look once, at the end. ${looks}`;
       final.replaceChildren(element("strong", {}, "Beat VoI"), " ",
         button("Play the final with this policy", playFinal, { disabled: held ? "" : null, class: "own-test" }), " ",
-        element("span", { class: "own-held", role: "status" }, said),
+        element("span", { class: "own-held", role: "status", tabindex: -1 }, said),
         element("p", { class: "own-note" }, "What weights cannot say: VoI keeps notes of when it last saw each field, learns how fast it changes, and asks late. ",
           element("a", { href: "voi.html" }, "How it does"), " · ", element("a", { href: "optimal-bound.html" }, "How much room is left")));
     }

@@ -79,7 +79,10 @@
       profile: choice("profile", "Profile of the simulated agent", Object.keys(known.profiles), {}),
     };
     const back = element("button", { type: "button", class: "live-back" }, "Back", element("span", { class: "live-back-long" }, " to this page’s values"));
-    back.addEventListener("click", rest);
+    back.addEventListener("click", () => {
+      rest();
+      budget.input.focus({ preventScroll: true }); // the button is gone
+    });
     const said = element("p", { class: "live-said", role: "status" });
     const shown = Object.entries(choices).filter(([knob]) => moves.includes(knob)).map(([, { label }]) => label);
     const more = element("details", { class: "live-more" }, element("summary", {}, "More"), ...shown);
