@@ -98,7 +98,13 @@ def _says(outputs: list[nodes.Node]) -> bool:
     """Whether all that a cell shows is text, or nothing."""
     shown = [part for one in outputs for part in one.children]
     inner = [part for one in shown for part in (one.children if isinstance(one, nodes.container) else [one])]
-    return all(isinstance(part, SAYING) for part in inner)
+    return all(isinstance(part, SAYING) or _is_unseen(part) for part in inner)
+
+
+def _is_unseen(part: nodes.Node) -> bool:
+    """Whether a part is a figure of numbers, which sentences alone show."""
+    text = part.astext() if isinstance(part, nodes.raw) else ""
+    return 'class="live-figure"' in text and 'class="live-static"' not in text
 
 
 def _folds_later(cell: nodes.Node) -> bool:
