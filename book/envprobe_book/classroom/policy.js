@@ -616,11 +616,12 @@
       const alike = attempts.filter((one) => settingKey(one.policy, one.seeds) === settingKey(policy, seeds)).sort((a, b) => b.gain - a.gain);
       const best = alike.slice(0, 8).map((one) => element("li", {}, element("code", {}, describe(one.policy)), ` ${signed(one.gain)} `,
         on("click", (event) => { event.preventDefault(); isReaders = true; show(one.policy, one.seeds); move(); }, element("a", { href: one.key }, "take up again"))));
-      const isOpen = history.querySelector("details")?.open;
+      const isOpen = history.querySelector("details")?.open, isFocused = history.contains(document.activeElement);
       history.replaceChildren(
         element("details", isOpen ? { open: "" } : {}, element("summary", {}, `Your attempts: ${alike.length}, the best ${signed(alike[0].gain)} points over EnvProbe-Simple`),
           element("ol", { class: "own-attempts" }, ...best)),
         element("p", { class: "own-note" }, "The address of this page carries your policy: ", element("a", { href: key }, "link to it"), "."));
+      if (isFocused) history.querySelector("summary").focus({ preventScroll: true }); // what had the focus is another
     }
 
     function describe(policy) {
