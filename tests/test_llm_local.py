@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import http.server
 import os
+import re
 import signal
 import threading
 import zipfile
@@ -176,3 +178,9 @@ def test_a_real_model_is_asked_stored_and_replayed(real, tmp_path):
     assert one.read_bytes() == two.read_bytes()
     assert read_answers(one, running.Trial)[0].agent == agent
     assert read_trials(one)["valid"].all()
+
+
+@pytest.mark.parametrize("path", sorted(running.FOLDER.glob("*.gz")), ids=lambda path: path.name)
+def test_who_answered_is_named_without_the_folder_of_whoever_asked(path):
+    content = gzip.decompress(path.read_bytes())
+    assert not re.findall(rb'"[^"]*[/\\\\][^"]*[.]gguf"', content)[:1]

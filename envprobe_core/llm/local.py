@@ -192,6 +192,7 @@ def serve(weights: Path) -> None:
 
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(weights)
+    parameters.model_alias = {weights.name}  # its answers would name the folder, and files keep who answered
     parameters.n_ctx, parameters.n_parallel, parameters.port = CONTEXT, 1, 0
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(parameters)
