@@ -23,7 +23,7 @@ import numpy.typing as npt
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
-from envprobe_core.conditions import LARGEST_SEED
+from envprobe_core.conditions import LARGEST_SEED, RESERVED
 from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import DEPARTURES, PROTOCOLS, switch_values
@@ -80,6 +80,8 @@ def draw_rows(rng: random.Random, there: list[Row]) -> Iterator[Row]:
         threshold = rng.choice(("", str(round(rng.uniform(0.2, 3.6), rng.choice((1, 2, 16))))))
         huge = rng.random() < 0.02
         first = LARGEST_SEED - SEEDS + 1 - rng.randrange(1000) if huge else rng.randrange(10**6 + 1)
+        while any(seed in RESERVED for seed in range(first, first + SEEDS)):
+            first = rng.randrange(10**6 + 1)
         yield {
             "world": world,
             "policy": policy,
