@@ -273,7 +273,7 @@ def compile_engine() -> None:
         print(f"nothing is compiled ahead of time: {why}")
         return
     remove_damaged(folder)
-    print("compiling the engine for the three worlds, once; about half a minute ...", end=" ", flush=True)
+    print("compiling the engine for the three worlds, once; about a minute ...", end=" ", flush=True)
     before, begin = set(folder.rglob("*.nbc")), time.monotonic()
     compile_everything()
     took = f"{time.monotonic() - begin:.0f} s"
