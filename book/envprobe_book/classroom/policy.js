@@ -31,7 +31,6 @@
   const refuse = (sentence) => {
     throw new Error(sentence);
   };
-  const overtaken = () => new DOMException("Overtaken by a later run.", "AbortError");
   const total = (numbers) => numbers.reduce((sum, one) => sum + one, 0);
 
   // policies
@@ -76,7 +75,7 @@
     const rule = ruleOf(policy), kept = { accuracy: [], success: [], probes: [], digest: [] };
     for (let first = 0; first < seeds.length; first += CHUNK) {
       await engine.breath();
-      if (signal?.aborted) throw overtaken();
+      if (signal?.aborted) throw engine.overtaken();
       const episodes = await engine.episodes(conditionOf(policy, world), seeds.slice(first, first + CHUNK));
       const found = episodes.walk(rule);
       for (const name of Object.keys(kept)) kept[name].push(...found[name]);
@@ -462,7 +461,7 @@
       const rivals = {};
       for (const [at, name] of names.entries()) {
         await engine.breath();
-        if (signal.aborted) throw overtaken();
+        if (signal.aborted) throw engine.overtaken();
         const own = Object.fromEntries(worlds.map((world, i) => [world, { accuracy: found[at * worlds.length + i].accuracy }]));
         rivals[name] = { found: own, ...summary(Object.fromEntries(worlds.map((world, i) => [world, found[at * worlds.length + i]]))) };
       }
@@ -497,7 +496,7 @@
 
     async function run({ policy, seeds, key }, signal) {
       const isStill = () => {
-        if (signal.aborted) throw overtaken();
+        if (signal.aborted) throw engine.overtaken();
       };
       const started = performance.now(), known = rivalsKnown(policy, seeds);
       await statistics.ready();

@@ -32,7 +32,6 @@
   const SLICE = 12; // milliseconds of arithmetic before the page may breathe
   const AT_ONCE = 4; // ratios that a worker is given, which share what they draw
   const MEASURE = /^([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?$/;
-  const overtaken = () => new DOMException("Overtaken by a later setting.", "AbortError");
   const kept = new Map();
   let held = 0; // episodes in `kept`
 
@@ -83,7 +82,7 @@
       });
     }
     await Promise.all(landing);
-    if (signal?.aborted) throw overtaken();
+    if (signal?.aborted) throw engine.overtaken();
     const failed = new Map([...wanted].filter(([key]) => !found.has(key))); // another figure was overtaken
     const more = failed.size ? await columnsOf(failed, seeds, options) : { columns: [], cut: [] };
     for (const [key, columns] of more.columns) found.set(key, columns);
@@ -325,7 +324,7 @@
         await engine.breath();
         begun = performance.now();
       }
-      if (signal?.aborted) throw overtaken();
+      if (signal?.aborted) throw engine.overtaken();
       samples.push(sampleOf(one, columns, draws));
     }
     await resampled(samples, { signal, patient });

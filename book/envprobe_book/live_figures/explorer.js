@@ -66,10 +66,12 @@
       .map((habit) => `${habit}:${habits[habit]}`).join(",");
   }
 
+  const reserved = () => engine.names().constant.reference; // the seeds on which zeros are learned: first and past
+
   function seedsOf(text) {
     const [, first, past] = (/^(\d{1,8}):(\d{1,8})$/.exec(text) ?? []).map(Number);
-    const count = past - first, kept = engine.names().constant.reference; // on which zeros are learned
-    const isFree = past <= kept[0] || first >= kept[1];
+    const count = past - first, [from, behind] = reserved();
+    const isFree = past <= from || first >= behind;
     return count >= FEWEST && count <= MOST && past <= LAST && isFree ? { first, count } : undefined;
   }
 
@@ -490,8 +492,8 @@
       const horizon = field("Horizon", { min: 1, max: longest }, (text) => enter("horizon", text, `A horizon is a whole number of 1 to ${longest} steps`));
       const rate = field("Mutation rate (empty: the regime’s)", { min: 0, max: 1, step: 0.005 }, (text) => enter("mutation_rate", text, "A mutation rate is a number from 0 to 1"));
       const seeds = () => {
-        const past = Number(first.input.value) + Number(count.input.value);
-        enter("seeds", `${first.input.value}:${past}`, `Seeds are ${FEWEST} to ${MOST.toLocaleString("en-US")}, from 0 on, but for ${engine.names().constant.reference[0]} to ${engine.names().constant.reference[1] - 1}, on which the zero is learned`);
+        const past = Number(first.input.value) + Number(count.input.value), [from, behind] = reserved();
+        enter("seeds", `${first.input.value}:${past}`, `Seeds are ${FEWEST} to ${MOST.toLocaleString("en-US")}, from 0 on, but for ${from} to ${behind - 1}, on which the zero is learned`);
       };
       const first = field("First seed", { min: 0 }, seeds), count = field("Number of seeds", { min: FEWEST, max: MOST }, seeds);
       const profile = select("Profile", same(Object.keys(known.profiles)), (value) => bar.move({ profile: value, habits: "" }));

@@ -20,6 +20,7 @@
 //   resampling()                                  a promise of the bootstrap's machine, see statistics.js
 //   resample(tasks, {signal, patient})            a promise of what it writes for each task, by the workers
 //   breath()                                      a promise of a turn for the page, between two pieces of work
+//   overtaken()                                   the error of what is overtaken
 //
 // Conditions are plain objects (see envprobe_book/page_engine/settings.py). Seeds are an array, a text as on
 // the command line ("0:220"), one for all conditions or a list of them one each ({each: [...]}), or
@@ -674,17 +675,16 @@
 
   // The first `most` seeds as the engine takes them; `own` is the first and the past of the condition's.
   function seedsOf(given, own, most = Infinity) {
+    const isOwn = given === null || given === undefined || given === "default";
     let list = given;
-    if (given === null || given === undefined || given === "default") {
+    if (isOwn) {
       if (!own) refuse("This condition has no seeds of its own; give some.");
       list = Array.from({ length: own[1] - own[0] }, (_, i) => own[0] + i);
     } else if (typeof given === "string") list = seedsIn(given);
     else if (!Array.isArray(given) && !ArrayBuffer.isView(given)) refuse("Seeds are a text or an array.");
     const largest = BigInt(common.largestSeed), [from, past] = common.constant.reference;
-    if (list === given || typeof given === "string") { // a reader's, and not the condition's own
-      const taken = Array.from(list).some((seed) => seed >= from && seed < past);
-      if (taken) refuse(`Seeds ${from} to ${past - 1} are kept for learning the zero; give others.`);
-    }
+    const isTaken = !isOwn && Array.from(list).some((seed) => seed >= from && seed < past);
+    if (isTaken) refuse(`Seeds ${from} to ${past - 1} are kept for learning the zero; give others.`);
     return BigInt64Array.from(Array.from(list).slice(0, most), (seed) => {
       const whole = typeof seed === "bigint" || Number.isSafeInteger(seed);
       if (!whole) refuse(`The seed ${String(seed)} is not a whole number.`);
@@ -912,7 +912,7 @@
   }
 
   const engine = {
-    available, ready, run, play, episodes, setting, resampling, resample, breath,
+    available, ready, run, play, episodes, setting, resampling, resample, breath, overtaken,
     names: () => common,
     protocol: protocolOf,
     describe: (found) => { common = found; },

@@ -110,7 +110,7 @@
         if (performance.now() - begun < SLICE) continue;
         onprogress(0.5 + at / data.claims.length / 2);
         await engine.breath();
-        if (signal.aborted) throw new DOMException("Cancelled.", "AbortError");
+        if (signal.aborted) throw engine.overtaken();
         begun = performance.now();
       }
     }
