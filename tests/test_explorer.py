@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from built_book import engine_page, serving
+from daily import nightly
 from envprobe_book import compare, run, summarize
 from envprobe_book.live_figures import estimates
 from envprobe_book.live_figures.explorer import COMPARED, explorer, link
@@ -119,13 +120,10 @@ SETTINGS = {
     "&habits=critical:0.5",
     "seeds": "regime=S3&profile=perfect&protocol=released&seeds=7:407&policies=random,minus-d&world=graphnav",
 }
-DAILY = ("switches", "habits", "settled")
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(
-    "name", [one if one in DAILY else pytest.param(one, marks=pytest.mark.nightly) for one in SETTINGS]
-)
+@pytest.mark.parametrize("name", nightly(SETTINGS, "switches", "habits", "settled"))
 def test_at_any_setting_every_figure_is_what_python_runs(opened, monkeypatch, name):
     page = opened(f"?{SETTINGS[name]}")
     assert page.locator(".explorer-message").inner_text() == ""

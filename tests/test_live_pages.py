@@ -8,6 +8,7 @@ import re
 import pytest
 from playwright import sync_api as playwright
 
+from daily import nightly
 from envprobe_book.live_figures import estimates
 from envprobe_book.live_figures.estimates import Asked
 from envprobe_book.live_figures.words import said
@@ -20,15 +21,6 @@ LIVE = (
     "other-settings", "robustness", "voi", "what-we-found", "how-a-section-is-made", "theory",
 )  # fmt: skip
 FOUND = "name => EnvProbe.live.figures[name].found.map(({value}) => [value.value, value.low, value.high])"
-
-
-def nightly(names, *daily):
-    """Values for a test that asks a few of them each time, and all at night."""
-    late = pytest.mark.nightly
-    return [
-        one if one in daily else pytest.param(*(one if isinstance(one, tuple) else [one]), marks=late)
-        for one in names
-    ]
 
 
 def settled(page, name):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daily import nightly
 from envprobe_book import classroom, judge
 from envprobe_book.classroom.policy_check import policy
 from envprobe_book.live_figures.estimates import gain
@@ -152,7 +153,7 @@ def test_a_page_prints_titles_in_the_books_order_and_leaves_the_frame():
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("spelled", ["as+written", pytest.param("paper", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("spelled", nightly(["as+written", "paper"], "as+written"))
 def test_an_address_takes_titles(browse, html, spelled):
     page = browse(
         html.as_uri(),

@@ -17,6 +17,7 @@ from bs4 import BeautifulSoup
 from playwright import sync_api as playwright
 
 from built_book import SMALL, page_names
+from daily import nightly
 from envprobe_book.analyses.departures import GROUPS
 from envprobe_book.claims import load_claims, paper_values, read_rows
 from envprobe_book.claims.paper_items import KINDS, PLACES, load_items
@@ -392,10 +393,10 @@ MOVED_AT_NIGHT = [
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("width", nightly([390, 1280], 390))
 @pytest.mark.parametrize(
     ("name", "move"),
-    [*MOVED, *(pytest.param(*one, marks=pytest.mark.nightly) for one in MOVED_AT_NIGHT)],
+    nightly([*MOVED, *MOVED_AT_NIGHT], *MOVED),
     ids=[f"{name}-{move.__name__}" for name, move in (*MOVED, *MOVED_AT_NIGHT)],
 )
 def test_everyone_can_use_a_page_that_a_reader_has_moved(tab, html, name, move, width):

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from built_book import SMALL, engine_page
+from daily import nightly
 from envprobe_book import compare, run
 from envprobe_book.live_figures import estimates
 from envprobe_book.live_figures.estimates import Asked
@@ -26,7 +27,6 @@ from envprobe_core.comparing import STRATA
 from envprobe_core.conditions import find_regime
 
 SETTINGS = ((None, 1.5), (15, 2.5), (9, 2.25), (3, 0.75), (0, 1.5), (30, 0.0))
-DAILY = SETTINGS[0], (15, 2.5)
 TOLD = re.compile(r"\[\]\(live:([\w-]+)\)(.*?)\[\]\(live:end\)", re.DOTALL)
 FIGURE = re.compile(
     r'<div class="live-figure"[^>]*>.*?<script type="application/json">(.*?)</script>', re.DOTALL
@@ -124,14 +124,10 @@ def readings(slot, figures, found):
         yield {part: own[part][step[0]] if step else own[part] for part in ("value", "low", "high")}
 
 
-@pytest.mark.parametrize(
-    "place",
-    [one if one in DAILY else pytest.param(one, marks=pytest.mark.nightly) for one in SETTINGS],
-    ids=str,
-)
-def test_each_sentence_says_what_its_numbers_call_for(told, place):
+@pytest.mark.parametrize(("budget", "threshold"), nightly(SETTINGS, SETTINGS[0], (15, 2.5)))
+def test_each_sentence_says_what_its_numbers_call_for(told, budget, threshold):
     """Also what the page shows at first, which is what the notebook said."""
-    asked, (budget, threshold) = 0, place
+    asked = 0
     for section, (slots, figures) in told.items():
         read = [(slot, text) for slot, text in slots if slot["kind"] not in ("knob", "handle")]
         names = {name for slot, _ in read for name in slot["figures"]} & figures.keys()
@@ -151,7 +147,7 @@ def test_each_sentence_says_what_its_numbers_call_for(told, place):
             here = list(readings(slot, figures, found))
             words = said(slot, here)
             assert is_meant(slot, here, words), (section, slot, here, words)
-            assert place != SETTINGS[0] or words == text, (section, slot, here)
+            assert (budget, threshold) != SETTINGS[0] or words == text, (section, slot, here)
             asked += 1
     assert asked > 50
 

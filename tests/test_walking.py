@@ -8,6 +8,7 @@ import pytest
 from playwright import sync_api as playwright
 
 from built_book import SMALL, engine_page
+from daily import nightly
 from envprobe_book import compare, run
 from envprobe_book.live_figures import walk
 from envprobe_book.live_figures.scripts import front_end
@@ -64,7 +65,7 @@ def test_the_order_moves_shares_and_not_the_end_and_idle_switches_nothing(seed):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [390, pytest.param(1400, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("width", nightly([390, 1400], 390))
 def test_a_reader_walks_by_keyboard_and_nothing_moves_under_the_hand(browse, html, width):
     page = browse(html.as_uri(), "/executed/text-and-code.html")
     page.emulate_media(reduced_motion="reduce")
