@@ -257,11 +257,11 @@ def shown_table(asked: Exchange) -> pd.DataFrame:
     return table.astype({"evidence": int, "confidence": int})
 
 
-def estimates_of(grid: RunInputs, protocols: Iterable[str], prices: Prices, sample: int) -> pd.DataFrame:
+def costs_of(grid: RunInputs, protocols: Iterable[str], prices: Prices, sample: int) -> pd.DataFrame:
     """What a grid would cost under each protocol, as `estimate` gives it; a row a protocol."""
     agent = grid.agent
     if agent is None:
-        raise InputError("estimates_of: the simulated agent costs nothing; give the agent of a model")
+        raise InputError("costs_of: the simulated agent costs nothing; give the agent of a model")
     rows = []
     for name in protocols:
         own = replace(grid, protocols=[name])
