@@ -19,10 +19,8 @@ from sphinx.application import Sphinx
 
 MORE = "More:"
 CLOSING = "take-away"  # class of what is never folded
-PARAMETERS, GIVEN = (
-    "tag_parameters",
-    "tag_injected-parameters",
-)  # classes of cells that say what can be changed
+PARAMETERS, GIVEN = "tag_parameters", "tag_injected-parameters"
+"""Classes of cells that say what can be changed, and what was given in place of it."""
 SAYING = (nodes.paragraph, nodes.bullet_list)
 
 
