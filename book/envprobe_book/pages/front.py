@@ -41,11 +41,11 @@ RULES = {"paper": "as written", "observed": "with a partial start", "released": 
 AGAINST = {"periodic": "a fixed schedule", "late": "looks saved for the end"}
 WORLDS = {"procedural": "on tools", "spatial": "in rooms and graphs", "combined": "over all worlds"}
 HEADLINE = {  # no wording is longer than the first, so that the picture below has its place at once
-    "+": "{n} {unit} more accurate| than with checks {than}|",
-    "-": "{n} {unit} less accurate| than with checks {than}|",
-    "0": "not clearly apart| from those with checks {than}|",
-    "~": "within half a point| of those with checks {than}|",
-    "=": "exactly as accurate| as with checks {than}|",
+    "+": "{n} {unit} more accurate| than with probes {than}|",
+    "-": "{n} {unit} less accurate| than with probes {than}|",
+    "0": "not clearly apart| from one with probes {than}|",
+    "~": "within half a point| of one with probes {than}|",
+    "=": "exactly as accurate| as with probes {than}|",
     "?": "with too few runs to tell",
 }
 GAINS = {  # intervals stand in the picture beside the words
@@ -119,9 +119,9 @@ def front_plane(frame: pd.DataFrame, **setting: Any) -> Plane:
     )
     printed = paper_value("tab:main", "combined: simple vs periodic", "accuracy_difference_pct")
     lead = tell(
-        "Let our simulated agent check what it believes of its world {times} in 30 steps, whenever it rates "
-        "a check {gate} out of 4 or higher. It ends {written} in the experiment that the paper describes. By "
-        "the rules of its public code, which count every step, it is {released}. The paper, at "
+        "Let our simulated agent probe {times} in 30 steps, whenever it scores the need at {gate} of 4 or "
+        "more. Its table ends {written} in the experiment that the paper describes. By the rules of its "
+        "public code, which count every step, it is {released}. The paper, at "
         f"{find_regime('S2').budget} and {THRESHOLD:.2f}, prints +{printed}.",
         times=handle(headline, "budget", 15, 1, "time"),
         gate=handle(headline, "threshold", 4, 0.25, digits=2),
