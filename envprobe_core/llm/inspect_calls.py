@@ -92,7 +92,7 @@ def find_model(name: str) -> Model:
     try:
         return get_model(name, config=GenerateConfig(max_retries=0))
     except Exception as error:  # whatever a provider's own code finds missing
-        told = in_one_line(re.sub(r"\[/?[a-z ]*\]", "", str(error)))
+        told = in_one_line(secrets_from_environment().hide(re.sub(r"\[/?[a-z ]*\]", "", str(error))))
         raise InputError(f"--agent inspect:{name}: {told or type(error).__name__}") from None
 
 

@@ -3,6 +3,11 @@
 A server may repeat the key, as it is or encoded: in an error, in its own name for what answered, in an
 answer, piece by piece over the events of a stream. So it is hidden twice: in the bytes as they come, and
 again in what they mean, once that is decoded and put together. What is stored or told is made of the result.
+
+What programs do to a text on its way is undone: letters change their case, as a host's do in an address;
+signs are escaped, more than once, or widened; blanks, line breaks and what nobody sees come between; the
+whole is in base64 or hexadecimal, or backwards, which a mark of direction turns round on a screen. No filter
+finds what a server disguises at will (a cipher, packed bytes, one sign an answer): it holds the key already.
 """
 
 from __future__ import annotations
@@ -10,8 +15,14 @@ from __future__ import annotations
 import base64
 import os
 import re
+import sys
+import unicodedata
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from html.entities import html5
+from urllib.parse import unquote
 
 from pydantic import SecretStr
 
@@ -23,17 +34,27 @@ VARIABLE = "OPENAI_API_KEY"
 PLACEHOLDER = "local-server-without-a-key"
 SHORTEST_SECRET = 8  # characters; `none`, `EMPTY` and the like are no secrets and may stand in answers
 HIDDEN = "[API key]"
-ESCAPES = "\\%&"  # without one of these signs a text spells nothing otherwise
 DEEPEST = 8  # escapes of escapes, as of JSON in a text in JSON
-BETWEEN = r"(?:[^!-~]|\\u[0-9a-fA-F]{4}|\\[bfnrt]){0,8}"
-"""What no key holds, between its signs: much of it is left out wherever text is shown, and the key stays."""
+ESCAPE = re.compile(
+    r"""[\\%&](?:
+      (?<=\\)(?: U0000(?P<long>[0-9a-f]{4}) | u(?P<json>[0-9a-f]{4}) | x(?P<byte>[0-9a-f]{2})
+             | [ux]\{0*(?P<braced>[0-9a-f]{1,6})\} | (?P<sign>.) )
+    | (?<=%)(?P<url>[0-7][0-9a-f] | [89a-f][0-9a-f](?:%[89ab][0-9a-f]){0,3})
+    | (?<=&)(?: \#0*(?P<decimal>[0-9]{1,7}); | \#x0*(?P<hex>[0-9a-f]{1,6}); | (?P<name>[a-z0-9]{1,31};) ))""",
+    re.DOTALL | re.VERBOSE | re.IGNORECASE,
+)
+BLANKS = "bfnrt"  # behind a slash these are no letters
+BETWEEN = re.compile("[^!-~]+")
+"""What no key holds: much of it is left out wherever text is shown, and the key stays."""
+Step = tuple[Sequence[int], Sequence[int]]
+"""Where the ends of tokens lie in a text in which they were replaced, and where they lay before."""
 
 
 class Secret(SecretStr):
     r"""The API key, and others that no text may hold; they show themselves to nobody.
 
     >>> key = Secret("sk-12345/678")
-    >>> key.hide(r"<sk-12345/678> <\u0073k-12345\/678> <sk-12345%2F678> <&#115;k-12345&sol;678>")
+    >>> key.hide(r"<sk-12345/678> <\u0073k-12345\/678> <SK-12345%2F678> <&#115;k-12345&sol;678>")
     '<[API key]> <[API key]> <[API key]> <[API key]>'
     >>> key.hide("it ends with 678"), key
     ('it ends with 678', Secret('**********'))
@@ -46,12 +67,27 @@ class Secret(SecretStr):
         self._hidden = sorted(taken, key=len, reverse=True)
 
     def hide(self, text: str) -> str:
-        """A text without the key: plain, parted, in base64, hexadecimal, or with signs escaped anyhow."""
+        """A text without the key: plain, parted, wide, escaped anyhow, encoded as a whole, or backwards."""
         if not self._hidden:
             return text
-        if any(sign in text for sign in ESCAPES):
-            text = self._escaped.sub(HIDDEN, text)
-        return self._whole.sub(HIDDEN, text)
+        if any(own.lower() in text.lower() for own in self._hidden):
+            text = self._plain.sub(HIDDEN, text)
+        bare = lay_bare(text).lower()
+        if not (forms := [form for form in self._forms if form in bare]):
+            return text
+        steps: list[Step] = []
+        lay_bare(text, steps)
+        found = [
+            (came_from(place, steps), came_from(place + len(form), steps, end=True))
+            for form in forms
+            for place in places_of(form, bare)
+        ]
+        shown, end = list[str](), 0
+        for start, past in sorted(found):
+            if start >= end:
+                shown += [text[end:start], HIDDEN]
+            end = max(end, past)
+        return "".join([*shown, text[end:]])
 
     def hide_response(self, raw: Raw) -> Raw:
         """A response without the key, neither in its bytes nor in what they mean.
@@ -73,37 +109,111 @@ class Secret(SecretStr):
         return raw._replace(body=f"{event}{hidden}".encode())
 
     @cached_property
-    def _whole(self) -> re.Pattern[str]:
-        """The key as it is, or encoded as a whole, wherever in an encoded text it begins."""
-        forms: set[str] = set()
-        for value in (own.encode() for own in self._hidden):
-            forms |= {BETWEEN.join(map(re.escape, value.decode())), f"(?i:{value.hex()})"}
-            for before in range(3):  # base64 writes three bytes as four signs, at the ends with neighbours
-                signs = base64.b64encode(bytes(before) + value).decode().rstrip("=")
-                known = signs[-(-before * 4 // 3) : (before + len(value)) * 4 // 3]
-                forms |= {re.escape(known), re.escape(known.replace("+", "-").replace("/", "_"))}
-        return re.compile("|".join(sorted(forms, key=len, reverse=True)))
+    def _plain(self) -> re.Pattern[str]:
+        """The key as it stands, though a slash before it may take its first sign for an escape."""
+        plain = "|".join(map(re.escape, self._hidden))
+        return re.compile(rf"(?<!\\)\\*(?:{plain})|{plain}", re.IGNORECASE)
 
     @cached_property
-    def _escaped(self) -> re.Pattern[str]:
-        """The key with each sign plain or escaped: for JSON, a URL or HTML, several times over."""
-        spelled = (BETWEEN.join(f"(?:{'|'.join(_spelled(sign))})" for sign in own) for own in self._hidden)
-        return re.compile("|".join(spelled))
+    def _forms(self) -> set[str]:
+        """What a bare text may hold of the key, in small letters."""
+        forms = {lay_bare(form).lower() for own in self._hidden for form in forms_of(own)}
+        return {form for form in forms if len(form) >= SHORTEST_SECRET}
 
 
-def _spelled(sign: str) -> list[str]:
-    """Patterns of the ways to write a sign; every repetition is bounded, so that no text takes long."""
-    code, slashes = ord(sign), rf"\\{{0,{DEEPEST}}}"
-    named = [re.escape(f"&{name}") for name, own in html5.items() if own == sign and name.endswith(";")]
-    return [
-        rf"{slashes}{re.escape(sign)}",
-        rf"(?i:\\{slashes}u00{code:02x})",
-        rf"(?i:\\{slashes}x{code:02x})",
-        rf"(?i:%(?:25){{0,{DEEPEST}}}{code:02x})",
-        rf"(?i:&(?:amp;){{0,{DEEPEST}}}#0{{0,{DEEPEST}}}{code};)",
-        rf"(?i:&(?:amp;){{0,{DEEPEST}}}#x0{{0,{DEEPEST}}}{code:x};)",
-        *named,
-    ]
+def forms_of(own: str) -> Iterator[str]:
+    """A key forwards and backwards, and what a text holds of it in hexadecimal and in base64."""
+    value = own.encode()
+    yield from (own, own[::-1], value.hex())
+    for before in range(3):  # base64 writes three bytes as four signs, at the ends with neighbours
+        signs = base64.b64encode(bytes(before) + value).decode().rstrip("=")
+        known = signs[-(-before * 4 // 3) : (before + len(value)) * 4 // 3]
+        yield from (known, known.replace("+", "-").replace("/", "_"))
+
+
+def places_of(form: str, text: str) -> Iterator[int]:
+    """Where a form stands in a text, each place."""
+    place = text.find(form)
+    while place >= 0:
+        yield place
+        place = text.find(form, place + 1)
+
+
+def lay_bare(text: str, steps: list[Step] | None = None) -> str:
+    r"""What a text means, without what no key holds.
+
+    Args:
+        text: anything.
+        steps: to which is added how its places lead back, see `came_from`.
+
+    >>> lay_bare(r"ｓ\\u006b - %2531&amp;#50;")
+    'sk-12'
+    """
+    text = narrowed(text)
+    for _ in range(DEEPEST):
+        escaped, text = text, narrowed(_replaced(ESCAPE, meaning_of, text, steps))
+        if text == escaped:
+            break
+    return _replaced(BETWEEN, "", text, steps)
+
+
+def narrowed(text: str) -> str:
+    """A text in which signs of ASCII that stand there in another form, as wide or bold, are plain.
+
+    >>> narrowed("ｓｋ－𝟏 é")
+    'sk-1 é'
+    """
+    if text.isascii():
+        return text
+    plain = {ord(sign): unicodedata.normalize("NFKC", sign) for sign in set(text) if not sign.isascii()}
+    return text.translate({sign: own for sign, own in plain.items() if len(own) == 1 and own.isascii()})
+
+
+def meaning_of(token: re.Match[str]) -> str:
+    """The sign that an escape stands for, or the escape where it stands for none."""
+    kind = token.lastgroup or ""
+    said = token[kind]
+    if kind == "sign":
+        return " " if said in BLANKS else said
+    if kind == "url":
+        return unquote(token[0], errors="replace")[0]
+    if kind == "name":
+        return own if len(own := html5.get(said, "")) == 1 else token[0]
+    code = int(said, 10 if kind == "decimal" else 16)
+    return chr(code) if code <= sys.maxunicode else token[0]
+
+
+def _replaced(
+    pattern: re.Pattern[str],
+    meaning: str | Callable[[re.Match[str]], str],
+    text: str,
+    steps: list[Step] | None,
+) -> str:
+    """A text with its tokens replaced; noted among the steps is where their ends lie now, and lay before."""
+    if steps is None:
+        return pattern.sub(meaning, text)
+    pieces, now, before, end, length = list[str](), array("q", [0]), array("q", [0]), 0, 0
+    for token in pattern.finditer(text):
+        own = meaning if isinstance(meaning, str) else meaning(token)
+        pieces += (text[end : token.start()], own)
+        length += token.start() - end
+        now.append(length)
+        before.append(token.start())
+        length, end = length + len(own), token.end()
+        now.append(length)
+        before.append(end)
+    steps.append((now, before))
+    return "".join([*pieces, text[end:]])
+
+
+def came_from(place: int, steps: list[Step], *, end: bool = False) -> int:
+    """The place in a text from which a place in what it means came, as the start or the end of something."""
+    for now, before in reversed(steps):
+        at = bisect_left(now, place) if end else bisect_right(now, place) - 1
+        if end and (at == len(now) or now[at] != place):
+            at -= 1
+        place = before[at] + place - now[at]
+    return place
 
 
 def secret_from_environment(provider: str) -> Secret:
