@@ -6,13 +6,12 @@ import random
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from envprobe_book.facts.replay import witness
 from envprobe_book.page_engine import SCRIPT, inline_page_engine, knobs, write_page_engine
 from envprobe_book.widgets.host import FOLDER, STYLES, module_text, style_text
-from envprobe_book.widgets.player import Player, lexicon, record_pair, worth_seeing
+from envprobe_book.widgets.player import Player, lexicon, record_pair
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import simulate, simulate_logged
@@ -489,14 +488,3 @@ def test_seeds_are_chosen_by_the_difference_and_it_is_said_how_rare_they_are(scr
                 f"{(np.abs(gaps) >= abs(gap)).sum()} of {count} seeds are at least as far apart" in sentence
             )
             assert f"{abs(gap):.1f} points" in sentence
-
-
-def test_the_menu_has_typical_seeds_of_all_and_the_furthest_of_one_protocol():
-    places = [("paper", "tooldag"), ("released", "graphnav")]
-    index = pd.MultiIndex.from_tuples([(*place, seed) for place in places for seed in (3, 4, 5)])
-    gaps = pd.Series([0.0, -2.0, 7.0, 1.0, 1.0, 4.0], index)
-    shown = worth_seeing(gaps, ("simple", "periodic"), "paper", budget=3)
-    asked = [(one["world"], one["protocol"], one["seed"]) for one in shown]
-    assert asked == [*(("tooldag", "paper", seed) for seed in (3, 5, 4)), ("graphnav", "released", 3)]
-    alone = record_pair("tooldag", seed=5, budget=3)
-    assert {name: shown[1][name] for name in alone} == alone

@@ -44,6 +44,16 @@ def first_worth_telling(run: Mapping[str, Any]) -> int:
     return next((t for t in fired if run["belief"][t] != run["gold"][t]), fired[0] if fired else 0)
 
 
+def step_to_tell(run: Mapping[str, Any], asked: int = -1) -> int:
+    """The step whose decision is told: the one asked for, at most the last; else the first worth telling.
+
+    >>> run = {"probe": [-1, 2, 0], "belief": [[0], [0], [0]], "gold": [[0], [0], [1]], "steps": 3}
+    >>> [step_to_tell(run, asked) for asked in (-1, 0, 9)]
+    [2, 0, 2]
+    """
+    return first_worth_telling(run) if asked < 0 else min(asked, run["steps"] - 1)
+
+
 @dataclass(frozen=True)
 class Decision:
     """A step of the first of recorded episodes; the last expression of a cell, or glued.

@@ -11,12 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from envprobe_book.facts.replay import Witnessed, witness
 from envprobe_book.pages.episode import draw_episode
 from envprobe_book.pages.figures import POLICY_STYLES
-from envprobe_book.pages.markup import signed
 from envprobe_book.pages.worlds import short_name, value_word
 from envprobe_book.widgets.host import Widget
 from envprobe_core.agents.profiles import PROFILES
@@ -83,43 +81,6 @@ def record_pair(
         "task": {name: np.ravel(task[name]).tolist() for name in DRAWN_WITH[first.world]},
         "runs": [logs_of(one) for one in seen],
     }
-
-
-def typical(gaps: pd.Series) -> int:
-    """The lowest seed that has the median of some values, which are indexed by seed.
-
-    >>> typical(pd.Series([2.0, 1.0, 1.0, 0.0], [4, 7, 5, 9]))
-    5
-    """
-    return int(gaps.index[gaps == gaps.quantile(0.5, "lower")].min())
-
-
-def worth_seeing(gaps: pd.Series, pair: Sequence[str], extremes: str, **setting: Any) -> list[dict[str, Any]]:
-    """Recordings of a pair of policies on seeds that a rule chooses, for the menu of the player.
-
-    Args:
-        gaps: how far the first ends from the second, in points, by protocol, world and seed.
-        pair: two policies.
-        extremes: the protocol of which the seeds of the largest gaps are there, too.
-        setting: of the recordings, as `record_pair` takes it.
-
-    Returns:
-        For each protocol and world the typical seed, with what the menu says of it.
-    """
-    first, recorded = POLICIES[pair[0]].title, []
-    for (rule, world), part in gaps.groupby(level=[0, 1], sort=False):
-        own = part.droplevel([0, 1])
-        picks = {"a typical seed": typical(own)}
-        if rule == extremes:
-            picks |= {f"{first} furthest ahead": own.idxmax(), f"{first} furthest behind": own.idxmin()}
-        for words, seed in picks.items():
-            alike = int((own == own[seed]).sum())
-            recorded.append(record_pair(world, pair, int(seed), protocol=rule, **setting) | {
-                "group": f"{WORLDS[world]}, {in_words(rule)}",
-                "label": f"{words}: seed {seed}, {signed(own[seed], 1)} points",
-                "rarity": f"Why this seed: {words}. {alike} of {len(own)} seeds have this difference.",
-            })  # fmt: skip
-    return recorded
 
 
 def _conditions(
