@@ -264,24 +264,36 @@ def test_a_checkout_that_cannot_be_written_to_gives_its_results_elsewhere(
         (checkout / name).write_text("")
     out, temporary = (tmp_path_factory.mktemp(name) for name in ("out", "tmp"))
 
-    def reproduce(*given):
-        command = [*AS_USER, sys.executable, "-c", REPRODUCE, checkout, "reproduce", "-p", "n=4", *given]
+    def give(*given):
+        command = [*AS_USER, sys.executable, "-c", REPRODUCE, checkout, *given, "-p", "n=4"]
         how = {"capture_output": True, "text": True, "env": os.environ | {"TMPDIR": str(temporary)}}
         done = subprocess.run(command, timeout=PATIENCE, check=False, **how)
         return done.returncode, done.stdout, done.stderr
 
-    everything = [checkout, *checkout.rglob("*")]
-    for path in everything:
-        path.chmod(path.stat().st_mode & ~0o222)
+    def let_write(*, anybody):
+        for path in [checkout, *checkout.rglob("*")]:
+            path.chmod(path.stat().st_mode | 0o200 if anybody else path.stat().st_mode & ~0o222)
+
+    def refused(code, said, told):
+        return (code, told.count("\n"), "give --out DIR" in told) == (2, 1, True)
+
+    let_write(anybody=False)
     try:
-        code, said, told = reproduce()
-        assert (code, said, told.count("\n")) == (2, "", 1)
-        assert "give --out DIR" in told
-        for count in ("1 executed, 0 unchanged", "0 executed, 1 unchanged"):
-            code, said, told = reproduce("--out", out)
-            assert (code, told) == (0, "")
-            assert count in said
+        assert refused(*give("reproduce"))
+        code, said, told = give("reproduce", "--out", out)
+        assert (code, told, "1 executed, 0 unchanged" in said) == (0, "", True)
+        let_write(anybody=True)
+        shutil.copytree(out / "book" / "executed", checkout / "book" / "executed")
+        (html := build.html_folder(checkout)).mkdir(parents=True)
+        (html / "index.html").write_text("")
+        let_write(anybody=False)
+        assert refused(*give("book"))  # nothing says what its pages were made from
+        let_write(anybody=True)
+        (html.parent / build.STAMP).write_text(build.book_digest(checkout))
+        let_write(anybody=False)
+        code, said, told = give("book")
+        assert (code, told, "0 executed, 1 unchanged" in said) == (0, "", True)
+        assert str(html / "index.html") in said
         assert not [*temporary.iterdir()]
     finally:
-        for path in everything:
-            path.chmod(path.stat().st_mode | 0o200)
+        let_write(anybody=True)

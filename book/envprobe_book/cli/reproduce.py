@@ -17,6 +17,7 @@ from envprobe_book.cli.options import file, number, whole
 from envprobe_core.errors import InputError
 from envprobe_core.sources import ROOT
 
+ELSEWHERE = "give --out DIR for a book of its own"
 KEY, SOLVED, STUDENTS = "answers.md", "solved.ipynb", "exercises.ipynb"
 
 COURSE_FILE = "nbgrader_config.py"
@@ -110,6 +111,8 @@ def book(
         if build.is_fresh(root):
             typer.echo(f"the book is up to date: {index}")
             return
+        if fault := build.unwritable_part(root):
+            raise InputError(f"{fault}; {ELSEWHERE}")
         start = time.monotonic()
         typer.echo("building the book ...")
         with options.progress_bar("pages") as show:
@@ -138,6 +141,8 @@ def _executed(
 ) -> Iterator[list[str]]:
     """Refuse what no section takes, then execute into a book that is held meanwhile; yield what failed.
 
+    A book that cannot be written to is refused, unless nothing is to be executed.
+
     Args:
         out: the folder of a book beside the checkout's.
         first: sections that come before the others, of which what took longest comes first.
@@ -148,15 +153,20 @@ def _executed(
     from envprobe_book.reproduce.frozen import frozen
     from envprobe_book.reproduce.parameters import parse_assignments
     from envprobe_book.reproduce.sections import plan
-    from envprobe_core.files import folder_lock, sweep, unwritable
+    from envprobe_core.files import folder_lock, sweep
 
     given = parse_assignments(param or [])
     timeout = options.check_positive("--cell-timeout", cell_timeout)
-    plan(names, given, ROOT)
-    folder = (build.claim(out) if out else ROOT) / "book"
+    planned = plan(names, given, ROOT, executed=(out or ROOT) / "book" / "executed")
+    root = build.claim(out) if out else ROOT
+    if fault := build.unwritable_part(root):
+        if not all(job.fresh for job in planned):
+            raise InputError(f"{fault}; {ELSEWHERE}")
+        typer.echo(f"sections: 0 executed, {len(planned)} unchanged, 0 failed")
+        yield []
+        return
+    folder = root / "book"
     for made in (executed := folder / "executed", built := folder / "_build"):
-        if fault := unwritable(made):
-            raise InputError(f"{fault}; give --out DIR for a book of its own")
         made.mkdir(parents=True, exist_ok=True)
     told = f"waiting: another envprobe works in {folder}"
     waits = folder_lock(built, lambda: typer.echo(told, err=True))

@@ -61,6 +61,11 @@ def claim(out: Path) -> Path:
     return out
 
 
+def unwritable_part(root: Path) -> str:
+    """Why no result, or no page, can be written into a book; nothing where they can."""
+    return next(filter(None, (unwritable(root / "book" / name) for name in _MADE)), "")
+
+
 def stage(out: Path) -> Path:
     """Copy the book's own pages into a folder that is claimed, laid out as the checkout."""
     root = claim(out)
