@@ -7,13 +7,16 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from envprobe_book.analyses.model_runs import beside_each_other, least_change, read_one_step, shares_as_told
+from envprobe_book.analyses import model_runs
+from envprobe_book.analyses.model_runs import least_change, read_one_step, shares_as_told
 from envprobe_core.agents.model import ModelAgent
 from envprobe_core.errors import InputError
 from envprobe_core.llm import replays, running
 from envprobe_core.llm.one_step import ASKS, AT_A_TIME, HINTS, PROMPTS, OneStep
 from envprobe_core.llm.prompts import find_version
+from envprobe_core.statistics import mcnemar_exact
 from envprobe_core.worlds import WORLDS
+from in_sight import run_cell
 
 RECORDED = running.FOLDER / "smollm2.one-step.gz"
 AGENT = ModelAgent("nobody", find_version(PROMPTS), "none")
@@ -71,7 +74,9 @@ def test_the_recorded_answers_are_whole_and_counted_as_by_hand():
     situations = steps.groupby(["world", "seed"]).size()
     assert (situations == 12).all()
     assert situations.groupby("world").nunique().eq(1).all()
-    found = beside_each_other(steps).set_index(["changed", "beside"])
+    given = {"pd": pd, "model_runs": model_runs, "mcnemar_exact": mcnemar_exact, "steps": steps}
+    tested = run_cell("language-model", "one-step-test", **given).asked_twice
+    found = tested.set_index(["changed", "beside"])
     first = steps[steps["ask"] == 0].set_index(["world", "seed"])
     shares = shares_as_told(steps)
     own = first.query("world == 'objectstate' and answered and hint == 'English'")

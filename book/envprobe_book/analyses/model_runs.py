@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from envprobe_book.pages.figures import policy_title
 from envprobe_book.pages.markup import listed
 from envprobe_core import summarize
 from envprobe_core.conditions import find_profile
@@ -142,46 +143,32 @@ def _hints(found: pd.DataFrame) -> dict[str, str]:
     return {none: "no hint"} | {hint: f"{hint} hint" for hint in hints}
 
 
-def beside_each_other(found: pd.DataFrame) -> pd.DataFrame:
-    """What the answer line, a hint and asking again change in one step, by McNemar's exact test.
+Request = tuple[bool, str, int]
+"""One of a situation's requests: with the answer line or without, with which hint, asked which time."""
+
+
+def request_pairs(found: pd.DataFrame) -> list[tuple[str, str, Request, Request]]:
+    """The pairs of requests that are tested: the answer line, a hint, and asking again.
 
     Args:
-        found: as `read_one_step` gives it, or some worlds of it.
+        found: as `read_one_step` gives it.
 
     Returns:
-        A row a pair of requests, with the columns of the page's table: what is `changed`, and what both have
-        (`beside`); the situations in which the one `with` it writes the told value, in which it alone does
-        (`only with`), and in which the other alone does (`only without`), with `p`; those with an `other
-        action`, and with an `other action again` when the same request is asked again, with `p of actions`.
+        Of each pair what is changed, what both have, and the request with the change and the one without.
     """
-    wide = found.pivot(
-        index=["world", "seed"], columns=["answered", "hint", "ask"], values=["as_told", "action"]
-    )
     named = _hints(found)
     none, *hints = named
     lines = {True: "the answer line", False: "no answer line"}
-    pairs = [(lines[True], named[hint], (True, hint, 0), (False, hint, 0)) for hint in named]
+    pairs: list[tuple[str, str, Request, Request]] = [
+        (lines[True], named[hint], (True, hint, 0), (False, hint, 0)) for hint in named
+    ]
     pairs += [
         (named[hint], lines[line], (line, hint, 0), (line, none, 0)) for line in lines for hint in hints
     ]
     pairs += [
         (named[b], f"{named[a]}, with the answer", (True, b, 0), (True, a, 0)) for a, b in pairwise(hints)
     ]
-    pairs += [("asking again", named[hint], (True, hint, 1), (True, hint, 0)) for hint in named]
-    rows = []
-    for changed, beside, one, other in pairs:
-        told, untold = (wide["as_told"][own].astype(bool) for own in (one, other))
-        moved = wide["action"][one] != wide["action"][other]
-        again = wide["action"][*one[:2], 1] != wide["action"][*one[:2], 0]
-        only_with, only_without = int((told & ~untold).sum()), int((untold & ~told).sum())
-        alone = int((moved & ~again).sum()), int((again & ~moved).sum())
-        row = {"changed": changed, "beside": beside, "with": int(told.sum())}
-        row |= {"only with": only_with, "only without": only_without}
-        row |= {"p": mcnemar_exact(only_with, only_without)}
-        row |= {"other action": int(moved.sum()), "other action again": int(again.sum())}
-        row |= {"p of actions": mcnemar_exact(*alone)}
-        rows.append(row)
-    return pd.DataFrame(rows)
+    return pairs + [("asking again", named[hint], (True, hint, 1), (True, hint, 0)) for hint in named]
 
 
 def least_change(pairs: int, power: float = 0.8, level: float = LEVEL) -> float:
@@ -235,6 +222,43 @@ def beside_simulated(run: running.ReplayedRun, profile: str, resamples: int) -> 
 def as_shown(cells: pd.DataFrame) -> pd.DataFrame:
     """What `beside_simulated` gives, with the columns of a page and their heads."""
     return cells[COLUMNS].rename(columns=HEADS)
+
+
+def levels(cells: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy of what `beside_simulated` gives, the model's rows and then the simulated agent's.
+
+    Returns:
+        The columns of a figure: `level` with its ends; the `panel`, a world and who acts there; the `policy`.
+    """
+    sides = []
+    for who, side in (("the model", ""), ("simulated", "simulated_")):
+        level = cells[[f"{side}accuracy{end}" for end in ("", "_low", "_high")]]
+        level.columns = ["level", "level_low", "level_high"]
+        panels = [f"{WORLDS[world]}, {who}" for world in cells["world"]]
+        sides.append(level.assign(panel=panels, policy=cells["policy"]))
+    return pd.concat(sides)
+
+
+def described(run: running.ReplayedRun) -> str:
+    """A replay file in words: what it holds, on what it was run, and who gave the answers. Markdown."""
+    file, inputs, quoted = run.file, run.inputs, running.quoted
+    agent, note = file.agent, file.header.note or "nothing"
+    who = (
+        "**No language model was asked.** Every answer carries the fingerprint of the project's own scripted "
+        "test server, which reads the prompt and lets the simulated agent answer it. The numbers below show "
+        "that the path works, and nothing about language models."
+        if run.scripted
+        else f"The answers carry the fingerprints {listed(map(quoted, sorted(file.fingerprints)))}; they "
+        f"were given once and are replayed here. Whoever made the file says of it: {quoted(note)}."
+    )
+    return (
+        f"The file {quoted(file.path.name)} holds {len(file.answers):,} answers of the model "
+        f"{quoted(agent.model)}, given by {quoted(agent.provider)} to prompts of version "
+        f"{quoted(agent.prompt_version)}, temperature {agent.temperature:g}. It was run on "
+        f"{listed(WORLDS[world] for world in inputs.worlds)} with "
+        f"{listed(map(policy_title, inputs.policies))} at `{inputs.regime}`, "
+        f"{listed(map(in_words, inputs.protocols))}, {run.seeds} seeds a cell.\n\n{who}"
+    )
 
 
 def shown_table(asked: Exchange) -> pd.DataFrame:

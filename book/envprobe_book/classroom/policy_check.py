@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_book.pages.markup import Text
+from envprobe_book.pages.markup import Text, block
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import simulate
 from envprobe_core.errors import InputError
@@ -202,7 +202,7 @@ def diagnose(function: Score, name: str = "trial") -> Text:
         answer = str(fault)
     else:
         answer = "accepted"
-    return Text(f"~~~text\n{answer}\n~~~")
+    return block(answer)
 
 
 def try_out(function: Score, name: str) -> GuardedScore:

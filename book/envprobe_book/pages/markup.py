@@ -165,6 +165,15 @@ def ends_of(columns: Container[str], value: str) -> tuple[str, str] | None:
     return (f"{own}low", f"{own}high") if f"{own}low" in columns else None
 
 
+def block(text: str, language: str = "text") -> Text:
+    """A text as it is, in a block of its own, coloured as its language is.
+
+    >>> block("{}", "json").markdown.splitlines()
+    ['~~~json', '{}', '~~~']
+    """
+    return Text(f"~~~{language}\n{text}\n~~~")
+
+
 def number(value: float | None, digits: int = 2) -> str:
     """A number with a true minus sign; a missing one as a dash. Halves are rounded up, as in the page.
 
