@@ -159,6 +159,19 @@ def test_sentences_say_what_is_so_wherever_a_reader_stands(browse, html, name, b
         assert text == said(slot, [found[figure][row] for figure, row in slot["of"]])
 
 
+@pytest.mark.parametrize("name", nightly(LIVE, "how-a-section-is-made"))
+def test_what_stands_still_says_what_it_belongs_to_once_a_slider_has_moved(browse, html, name):
+    """Its own words for it, or the budget and threshold of the page."""
+    page = browse(html.as_uri(), f"/executed/{name}.html?budget=15&threshold=2.5")
+    page.locator(".live-is-moved").first.wait_for(state="attached")
+    for sentence in page.locator(".live-fixed").all():
+        playwright.expect(sentence).to_have_attribute("data-belongs", re.compile("."))
+        about, said = sentence.evaluate(
+            "one => [one.dataset.about, getComputedStyle(one, '::after').content]"
+        )
+        assert about in said if about else re.search(r"\b7\b.*\b1\.50\b", said)
+
+
 def test_what_is_not_final_wears_its_mark(browse, html):
     """A move fades what is old in the frame that it is painted in; few seeds are told by `~`."""
     page = browse(html.as_uri(), "/executed/main-results.html")
