@@ -328,17 +328,6 @@ def sum_up(draws, count, null, level, family, written):
 
 
 @kernel
-def counts(seed, drawn):
-    """How often each unit is drawn, for Python: add it to `drawn` [resample, unit], which holds zeros."""
-    resamples, n = drawn.shape
-    word = key_of(n, seed, RESAMPLING)
-    for resample in range(resamples):
-        for _ in range(n):
-            word += GOLDEN
-            drawn[resample, choice(mix(word), n)] += 1
-
-
-@kernel
 def means(columns, ends, seed, drawn, whole, draws):
     """As `draw_means`, for Python."""
     draw_means(columns, ends, seed, drawn, whole, draws)

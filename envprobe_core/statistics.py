@@ -131,17 +131,6 @@ def bootstrap_means(
     return draws[0] if data.ndim == 1 else draws.T
 
 
-def resample_counts(n: int, resamples: int = RESAMPLES, seed: int = 0) -> npt.NDArray[np.integer]:
-    """How often each unit is drawn in each resample, [resample, unit]; each row sums to n.
-
-    >>> resample_counts(5, 3).tolist()
-    [[1, 1, 1, 0, 2], [2, 0, 0, 0, 3], [1, 1, 1, 2, 0]]
-    """
-    drawn = np.zeros((resamples, n), np.int32)
-    parts.counts(int(seed), drawn)
-    return drawn.astype(np.min_scalar_type(n))
-
-
 # what resamples say
 
 

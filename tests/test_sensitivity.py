@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envprobe_book.analyses import atlas, sensitivity
-from envprobe_book.analyses.sensitivity import NOBODY, explained_share, find_deciders, slices_of
+from envprobe_book.analyses.sensitivity import NOBODY, explained_share, find_deciders, parts_of, slices_of
 from envprobe_book.pages.atlas import draw_deciding, draw_shares, draw_space, draw_wide
 from envprobe_core.conditions import find_protocols
 from palette import hues
@@ -24,18 +24,18 @@ def test_the_share_explained_is_the_adjusted_r_squared_of_a_one_way_analysis(see
     support[rng.random(agents) < 0.1] = np.nan
     known = ~np.isnan(support)
     data = pd.DataFrame({"support": support[known], "cut": cut[known].astype(str)})
-    (found,) = explained_share(cut, support, np.ones((1, agents)))
+    (found,) = explained_share(parts_of(cut, support).sum(axis=0, keepdims=True))
     assert found == pytest.approx(smf.ols("support ~ cut", data).fit().rsquared_adj, abs=1e-9)
 
 
 def test_a_resample_that_draws_an_agent_twice_has_it_twice():
     rng = np.random.default_rng(3)
     cut, support = np.resize(np.arange(3), 20), rng.normal(size=20)
-    weights = rng.multinomial(20, np.full(20, 0.05), size=4).astype(float)
-    drawn = explained_share(cut, support, weights)
-    for row, share in zip(weights.astype(int), drawn, strict=True):
-        again = explained_share(np.repeat(cut, row), np.repeat(support, row), np.ones((1, 20)))
-        assert share == pytest.approx(again[0], abs=1e-12)
+    counts = rng.multinomial(20, np.full(20, 0.05), size=4)
+    drawn = explained_share(counts @ parts_of(cut, support))
+    for row, share in zip(counts, drawn, strict=True):
+        again = parts_of(np.repeat(cut, row), np.repeat(support, row)).sum(axis=0, keepdims=True)
+        assert share == pytest.approx(explained_share(again)[0], abs=1e-12)
 
 
 @given(st.lists(st.floats(0, 1), min_size=16, max_size=64, unique=True), st.integers(2, 8))

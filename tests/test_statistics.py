@@ -32,6 +32,21 @@ def naive_means(values, counts):
     ]
 
 
+def naive_counts(n, resamples, seed=0):
+    """How often each unit is drawn, [resample, unit]: the definition of the draws in whole numbers."""
+    golden, mask = 0x9E3779B97F4A7C15, 2**64 - 1
+
+    def mix(word):
+        word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & mask
+        word = (word ^ word >> 27) * 0x94D049BB133111EB & mask
+        return word ^ word >> 31
+
+    key = mix(mix(seed + golden & mask) ^ mix(((n << 32) + 8) * golden & mask))
+    words = np.arange(1, resamples * n + 1, dtype=np.uint64) * golden + key  # which wraps at 2**64
+    units = np.repeat(np.arange(resamples) * n, n) + (mix(words) >> 32).astype(int) * n // 2**32
+    return np.bincount(units, minlength=resamples * n).reshape(resamples, n)
+
+
 def naive_quantile(draws, q):
     ordered = sorted(draws)
     place = q * (len(ordered) - 1)
@@ -58,29 +73,12 @@ def check(result, draws, mean, n, *, null=0.0, level=0.95, family=1):
 # resampling
 
 
-def naive_counts(n, resamples, seed):
-    """The definition of the draws in whole numbers, one at a time."""
-    golden, mask = 0x9E3779B97F4A7C15, 2**64 - 1
-
-    def mix(word):
-        word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & mask
-        word = (word ^ word >> 27) * 0x94D049BB133111EB & mask
-        return word ^ word >> 31
-
-    key = mix(mix(seed + golden & mask) ^ mix(((n << 32) + 8) * golden & mask))
-    counts = np.zeros((resamples, n), dtype=int)
-    for number in range(resamples * n):
-        word = mix(key + (number + 1) * golden & mask)
-        counts[number // n, (word >> 32) * n >> 32] += 1
-    return counts
-
-
 @settings(max_examples=20)
-@given(st.integers(1, 300), st.integers(1, 4), st.integers(0, 2**53 - 1))
-def test_counts_are_drawn_as_defined_and_no_resample_depends_on_how_many_there_are(n, resamples, seed):
-    counts = stats.resample_counts(n, resamples, seed)
-    np.testing.assert_array_equal(counts, naive_counts(n, resamples, seed))
-    np.testing.assert_array_equal(counts, stats.resample_counts(n, resamples + 3, seed)[:resamples])
+@given(st.integers(2, 300), st.integers(1, 4), st.integers(0, 2**53 - 1))
+def test_units_are_drawn_as_defined_and_no_resample_depends_on_how_many_there_are(n, resamples, seed):
+    for many in (resamples, resamples + 3):
+        drawn = stats.bootstrap_means(np.eye(n), resamples=many, seed=seed)[:resamples] * n
+        np.testing.assert_array_equal(np.rint(drawn), naive_counts(n, resamples, seed))
 
 
 def test_resamples_are_drawn_in_a_stream_that_the_engine_does_not_use():
@@ -92,7 +90,7 @@ def test_resamples_are_drawn_in_a_stream_that_the_engine_does_not_use():
 def test_counts_are_multinomial_within_monte_carlo_error(n):
     """Chance, variance and covariance of counts, and how the extremes of a row lie, against NumPy's draws."""
     resamples = 20_000
-    counts = stats.resample_counts(n, resamples).astype(float)
+    counts = naive_counts(n, resamples).astype(float)
     reference = np.random.default_rng(1).multinomial(n, np.full(n, 1 / n), size=resamples).astype(float)
     totals = counts.sum(axis=0)  # multinomial itself: n resamples units, all equally likely
     assert 1e-4 < scipy_stats.chi2.sf(((totals - resamples) ** 2 / resamples).sum(), n - 1) < 1 - 1e-4
@@ -133,8 +131,8 @@ def test_strata_are_resampled_within_and_drawn_independently():
     values = np.array([1.0, 2.0, 4.0, 10.0, 20.0, 40.0, 80.0])
     strata = np.array(["b", "a", "b", "a", "b", "a", "a"])
     means = stats.bootstrap_means(values, strata, resamples=300)
-    first = np.array(naive_means(values[strata == "a"], stats.resample_counts(4, 300)))
-    second = np.array(naive_means(values[strata == "b"], stats.resample_counts(3, 300)))
+    first = np.array(naive_means(values[strata == "a"], naive_counts(4, 300)))
+    second = np.array(naive_means(values[strata == "b"], naive_counts(3, 300)))
     assert means == pytest.approx((4 * first + 3 * np.roll(second, 1)) / 7)
     pair = np.concatenate([normal(50), -normal(50)])  # one matrix for both would give 0 always
     spread = stats.bootstrap_means(pair, np.repeat([0, 1], 50)).std()
@@ -151,11 +149,11 @@ def test_means_are_exact_whatever_stands_beside_them(values, data):
         alone, stats.bootstrap_means(np.stack([others, values], axis=1), resamples=30)[:, 1]
     )
     np.testing.assert_array_equal(-alone, stats.bootstrap_means(np.negative(values), resamples=30))
-    units, counts = np.array(values)[order], stats.resample_counts(len(values), 30)[:, order]
+    units, counts = np.array(values)[order], naive_counts(len(values), 30)[:, order]
     largest = max(map(abs, values))
     assert alone == pytest.approx(naive_means(units, counts), rel=1e-12, abs=1e-12 * largest)
     thirds = np.resize([1 / 3, -1 / 3], 8)
-    signs = stats.resample_counts(8, 30) @ np.resize([1, -1], 8)
+    signs = naive_counts(8, 30) @ np.resize([1, -1], 8)
     np.testing.assert_array_equal(np.sign(stats.bootstrap_means(thirds, resamples=30)), np.sign(signs))
 
 
@@ -195,14 +193,14 @@ def test_defaults_are_those_of_the_paper():
         assert call() == call(**plain)
     assert stats.paired_bootstrap(values) == stats.paired_bootstrap(values, family=1, null=0.0)
     assert stats.wilson(3, 9) == stats.wilson(3, 9, 0.95)
-    assert len(stats.bootstrap_means(values)) == len(stats.resample_counts(2)) == 10_000
+    assert len(stats.bootstrap_means(values)) == 10_000
     np.testing.assert_array_equal(stats.percentile_interval(values), stats.percentile_interval(values, 0.95))
 
 
 def test_paired_bootstrap_equals_the_naive_twin():
     values = normal(15, seed=5, shift=0.4)
     result = stats.paired_bootstrap(values, None, 400, level=0.9, family=3, null=0.1, seed=2)
-    draws = naive_means(values, stats.resample_counts(15, 400, 2))
+    draws = naive_means(values, naive_counts(15, 400, 2))
     check(result, draws, values.mean(), 15, null=0.1, level=0.9, family=3)
     assert 0.02 < result.p < 0.3, "an uninformative example"
     none = stats.paired_bootstrap(np.zeros(6), family=6)
@@ -214,7 +212,7 @@ def test_paired_bootstrap_equals_the_naive_twin():
 def test_clustered_rate_equals_the_naive_twin():
     top, bottom = np.array([1.0, 0.0, 0.0, 3.0, 0.0]), np.array([4.0, 0.0, 0.0, 5.0, 0.0])
     result = stats.clustered_rate(top, bottom, null=0.3, level=0.8, family=2, resamples=300, seed=1)
-    counts = stats.resample_counts(5, 300, 1)
+    counts = naive_counts(5, 300, 1)
     draws = [math.fsum(row * top) / math.fsum(row * bottom) for row in counts if (row * bottom).any()]
     assert len(draws) < 300, "no resample without events: an uninformative example"
     check(result, draws, 4 / 9, 2, null=0.3, level=0.8, family=2)
@@ -243,8 +241,8 @@ def test_a_contrast_of_two_groups_equals_the_naive_twin():
     first = np.array([True, False, True, False, False, True, False])
     own = {"level": 0.9, "family": 2, "seed": 3, "resamples": 300}
     result = stats.clustered_rate(values, np.ones(7), first=first, **own)
-    inside = np.array(naive_means(values[first], stats.resample_counts(3, 300, 3)))
-    outside = np.array(naive_means(values[~first], stats.resample_counts(4, 300, 3)))
+    inside = np.array(naive_means(values[first], naive_counts(3, 300, 3)))
+    outside = np.array(naive_means(values[~first], naive_counts(4, 300, 3)))
     draws = np.roll(inside, 1) - outside  # strata in sorted order: False, True
     check(result, draws, 16 / 3 - 18 / 4, 7, level=0.9, family=2)
     own = {"first": [1, 1, 1, 1, 0, 0], "resamples": 40}
@@ -275,7 +273,7 @@ def naive_unseen(units, resamples, seed=0, side=0):
 def test_pairs_that_hardly_differ_are_resampled_with_two_that_nobody_saw(reach, furthest):
     values = np.zeros(40)
     values[[3, 17]] = 0.5, -0.75
-    draws = np.array(naive_means(values, stats.resample_counts(40, 400)))
+    draws = np.array(naive_means(values, naive_counts(40, 400)))
     draws += furthest * naive_unseen(40, 400) / 40
     asked = {"resamples": 400, "reach": reach, "null": 0.003, "family": 3}
     check(stats.clustered_rate(values, np.ones(40), **asked), draws, values.mean(), 40, null=0.003, family=3)
@@ -311,7 +309,7 @@ def test_medians_equal_numpys_resample_by_resample(seed):
     values = rng.choice([np.nan, 1.0, 2.0, 5.0, 6.5], (7, 2))
     values[0, 0] = 3.0
     result = stats.median_bootstrap(values, null=2.0, family=2, resamples=40, seed=1)
-    laid = (np.repeat(values, row, axis=0).ravel() for row in stats.resample_counts(7, 40, 1))
+    laid = (np.repeat(values, row, axis=0).ravel() for row in naive_counts(7, 40, 1))
     draws = [np.nanmedian(own) for own in laid if not np.isnan(own).all()]
     n = np.count_nonzero(~np.isnan(values).all(axis=1))
     check(result, draws, np.nanmedian(values), n, null=2.0, family=2)
@@ -357,7 +355,7 @@ def test_a_track_is_averaged_over_the_episodes_that_still_run():
     few = stats.MIN_RUNNING
     track = np.array([[1.0, 0.5], [0.0, np.nan]] * few)
     found = stats.mean_track(track, 200)
-    draws = naive_means(track[:, 0], stats.resample_counts(2 * few, 200))
+    draws = naive_means(track[:, 0], naive_counts(2 * few, 200))
     ends = (naive_quantile(draws, 0.025), naive_quantile(draws, 0.975))
     expected = {"t": [0, 1], "accuracy": [0.5, 0.5], "running": [2 * few, few], "n": [2 * few] * 2}
     expected |= {name: [pytest.approx(end), 0.5] for name, end in zip(("low", "high"), ends, strict=True)}

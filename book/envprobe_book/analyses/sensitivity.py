@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from envprobe_book.analyses.atlas import BOX, Atlas, Axis, values_of
-from envprobe_core.statistics import resample_counts
+from envprobe_core.statistics import bootstrap_means
 from envprobe_core.worlds.base import Floats, Ints
 
 DECIDES = 0.1
@@ -39,26 +39,41 @@ def slices_of(values: npt.ArrayLike, count: int) -> Ints:
     return (rankdata(given, "ordinal") - 1).astype(int) * count // len(given)
 
 
-def explained_share(cut: Ints, support: Floats, weights: Floats) -> Floats:
-    """The share of a support's variance that lies between slices, [resample], adjusted for their number.
+def parts_of(cut: Ints, support: Floats) -> Floats:
+    """What a share is made of by sums over agents, [agent, column]; zeros where the support is NaN.
 
     Args:
         cut: each agent's slice, [agent].
         support: [agent], NaN where a claim cannot be tested.
-        weights: how often each resample draws each agent, [resample, agent].
 
-    >>> alike = explained_share(np.array([0, 0, 1, 1]), np.array([2.0, 2.0, 5.0, 5.0]), np.ones((1, 4)))
-    >>> alike.tolist()
-    [1.0]
+    Returns:
+        A column a slice for who is there, one for how far each of them lies from the mean, and its square.
+
+    >>> parts_of(np.array([0, 1]), np.array([2.0, 4.0])).sum(axis=0).tolist()
+    [1.0, 1.0, -1.0, 1.0, 2.0]
     """
     known = ~np.isnan(support)
-    held = np.where(known, support - np.nanmean(support), 0.0)
-    member = np.eye(cut.max() + 1)[cut].T
-    size, total = member @ (weights * known).T, member @ (weights * held).T  # [slice, resample]
-    n, whole = size.sum(axis=0), total.sum(axis=0)
-    spread = weights @ held**2 - whole**2 / n
-    between = (total**2 / np.maximum(size, 1)).sum(axis=0) - whole**2 / n
-    return 1 - (1 - between / spread) * (n - 1) / (n - (size > 0).sum(axis=0))
+    held = np.where(known, support - np.nanmean(support), 0.0)[:, None]
+    member = np.eye(cut.max() + 1)[cut]
+    return np.concatenate([member * known[:, None], member * held, held**2], axis=1)
+
+
+def explained_share(sums: Floats) -> Floats:
+    """The share of a support's variance that lies between slices, [resample], adjusted for their number.
+
+    Args:
+        sums: of `parts_of`, [resample, column].
+
+    >>> cut, support = np.array([0, 0, 1, 1]), np.array([2.0, 2.0, 5.0, 5.0])
+    >>> explained_share(parts_of(cut, support).sum(axis=0, keepdims=True)).tolist()
+    [1.0]
+    """
+    slices = sums.shape[1] // 2
+    size, total, squares = sums[:, :slices], sums[:, slices:-1], sums[:, -1]
+    n, whole = size.sum(axis=1), total.sum(axis=1)
+    spread = squares - whole**2 / n
+    between = (total**2 / np.maximum(size, 1)).sum(axis=1) - whole**2 / n
+    return 1 - (1 - between / spread) * (n - 1) / (n - (size > 0).sum(axis=1))
 
 
 def find_deciders(atlas: Atlas, claims: Sequence[str], box: Sequence[Axis] = BOX) -> pd.DataFrame:
@@ -79,7 +94,6 @@ def find_deciders(atlas: Atlas, claims: Sequence[str], box: Sequence[Axis] = BOX
     behaviours = np.array([values_of(agent, box) for agent in atlas.profiles])  # [agent, axis]
     count = int(np.clip(len(behaviours) // FEWEST_AGENTS, 2, MOST_SLICES))
     cuts = [slices_of(column, count) for column in behaviours.T]
-    once, draws = np.ones((1, len(behaviours))), resample_counts(len(behaviours), RESAMPLES)
     rows: list[dict[str, Any]] = []
     for name in claims:
         at, claim = next((at, one) for at, one in enumerate(atlas.claims) if one.id == name)
@@ -91,8 +105,11 @@ def find_deciders(atlas: Atlas, claims: Sequence[str], box: Sequence[Axis] = BOX
             rows.append(about | {"support": support} | nothing)
             if known.sum() <= 0.5 * len(support) or np.ptp(support[known]) == 0:
                 continue
-            shares = [explained_share(cut, support, once)[0] for cut in cuts]
-            resampled = np.array([explained_share(cut, support, draws) for cut in cuts])  # [axis, resample]
+            parts = [parts_of(cut, support) for cut in cuts]
+            shares = [explained_share(own.sum(axis=0, keepdims=True))[0] for own in parts]
+            sums = len(support) * bootstrap_means(np.concatenate(parts, axis=1), resamples=RESAMPLES)
+            ends = np.cumsum([own.shape[1] for own in parts])[:-1]
+            resampled = np.array([explained_share(own) for own in np.split(sums, ends, axis=1)])
             axis = int(np.argmax(shares))
             ranks = rankdata(behaviours[:, axis])[known], rankdata(support[known])
             low, high = np.quantile(resampled[axis], [0.025, 0.975])
