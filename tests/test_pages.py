@@ -186,6 +186,15 @@ def test_sections_of_more_are_folded(html):
         assert page.count('<details class="more-fold"><summary>') == asked, name
 
 
+def test_a_cell_that_is_folded_as_a_whole_says_what_it_holds(html):
+    for name, section in SECTIONS.items():
+        page = BeautifulSoup((html / f"executed/{name}.html").read_text("utf-8"), "html.parser")
+        titles = [title.get_text() for title in page.select("details.hide > summary .collapsed")]
+        for cell in section.cells:
+            if "hide-cell" in cell["metadata"].get("tags", ()):
+                assert titles.count(cell["metadata"]["mystnb"]["code_prompt_show"]) == 1, (name, cell["id"])
+
+
 @pytest.mark.browser
 def test_what_is_folded_opens_by_its_title_a_link_a_search_and_in_print(browse, html):
     address = f"{html.as_uri()}/executed/main-results.html"

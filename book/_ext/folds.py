@@ -8,6 +8,7 @@ The folded code of a cell stands below what it shows: a reader comes for the ans
 joins the fold below it, and so does code that says a sentence: no link stands between the sentences of an
 answer. For the same reason the parameters, which begin a notebook, stand in a page below its answer and its
 figure, before the first of its parts; of those that were given other values the page shows these alone.
+A cell that is folded as a whole, code and output, keeps its place and its title.
 """
 
 import re
@@ -48,11 +49,14 @@ def show_first(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         folded = cell[0] if cell.get("nb_element") == "cell_code" and cell.children else None
         if not isinstance(folded, HideCodeCellNode) or "above-input" not in folded["classes"]:
             continue
-        if _says(cell[1:]) and _folds_later(cell):
+        whole = cell["hide_mode"] == "all"  # code and what it shows are one fold, whose title says what it is
+        if not whole and _says(cell[1:]) and _folds_later(cell):
             waiting += folded.children
             cell.remove(folded) if len(cell) > 1 else cell.parent.remove(cell)
             continue
         folded.children, waiting = [*waiting, *folded.children], []
+        if whole:
+            continue
         folded["prompt_show"], folded["prompt_hide"] = "Show the code", "Hide the code"
         if cell[-1].get("nb_element") == "cell_code_output":
             cell.children = [*cell.children[1:], folded]
