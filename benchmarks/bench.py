@@ -28,8 +28,9 @@ from typing import Any
 import moves
 import numba
 import numpy as np
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, CDPSession, sync_playwright
 
+from envprobe_book.page_engine import HERE as ENGINE_FOLDER
 from envprobe_book.page_engine import write_page_engine
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS
@@ -42,13 +43,22 @@ EPISODES = 4000  # a turn: the block size at which the former engine was fastest
 MILLION = 1_000_000
 STEP = 100  # ms until a section's figure has followed a move
 CORES = os.cpu_count() or 1
-PAGE = "<!doctype html><title>pace</title><script src=page-engine.js></script>"
+SCRIPTS = ("page-engine.js", "statistics.js")
+PAGE = "<!doctype html><title>pace</title>" + "".join(f"<script src={name}></script>" for name in SCRIPTS)
 IN_PAGE = """async ([condition, count]) => {
   Object.defineProperty(navigator, "hardwareConcurrency", {value: 1, configurable: true}); // one thread
   await EnvProbe.engine.ready(condition.world);
   const begin = performance.now();
   await EnvProbe.engine.run([condition], `0:${count}`);
   return (performance.now() - begin) / 1000;
+}"""
+PAIRS = 220  # a stratum, of three
+READY = "() => EnvProbe.statistics.ready()"
+CALL = """(pairs) => {
+  const units = Array.from({length: 3 * pairs}, (_, unit) => unit), begin = performance.now();
+  const strata = units.map((unit) => Math.floor(unit / pairs));
+  EnvProbe.statistics.mean(units.map((unit) => (unit * unit) % 7 - 3), {strata});
+  return performance.now() - begin;
 }"""
 COMPILE = "import json; from envprobe_book.compilation import *; print(json.dumps({}))"
 
@@ -201,6 +211,7 @@ class Bench:
             print("no Chromium here, or no engine for pages: they are not measured")
             return
         (self.folder / "page" / "page.html").write_text(PAGE)
+        shutil.copy(ENGINE_FOLDER / "statistics.js", self.folder / "page")
         with sync_playwright() as playwright:
             chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
             page = chromium.new_page()
@@ -217,7 +228,26 @@ class Bench:
                 told = f"{pace:,.0f} episodes/s a thread, {share:.2f} of the compiled engine's"
                 found = {"episodes_per_second": pace, "share": share}
                 self.keep(f"page {world}", found, f"in a page, {world}: {told}")
+            self.first_call(chromium)
             chromium.close()
+
+    def first_call(self, chromium: Browser) -> None:
+        """Resample the pairs of three worlds 10,000 times, as the first that a page does."""
+        turns = []
+        for _ in range(1 + self.rounds):
+            page = chromium.new_page()
+            page.goto((self.folder / "page" / "page.html").as_uri())
+            page.evaluate(READY)
+            session = page.context.new_cdp_session(page)
+            session.send("Performance.enable")
+            begin = thread_time(session)
+            clock = page.evaluate(CALL, PAIRS)
+            turns.append((clock, thread_time(session) - begin))
+            page.close()
+        clock, processor = map(statistics.median, zip(*turns[1:], strict=True))
+        told = f"{processor:.0f} ms of a processor, {clock:.0f} of the clock, for {3 * PAIRS} pairs"
+        found = {"processor": processor, "clock": clock}
+        self.keep("first resampling in a page", found, f"the first resampling in a page: {told}")
 
     def slider(self) -> None:
         """Compare the engines on ticks of a slider: four policies on 220 seeds."""
@@ -295,6 +325,12 @@ class Bench:
         live, replayed = found["share_of_ideal"], found["replayed_per_second"]
         line = f"model calls: {live:.1%} of the ideal rate; stored answers: {replayed:,.0f} a second"
         self.keep("models", found, line)
+
+
+def thread_time(session: CDPSession) -> float:
+    """Return the processor time of a page's own thread, in milliseconds."""
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    return 1000 * next(one["value"] for one in metrics if one["name"] == "ThreadTime")
 
 
 def ratio(found: dict[str, float]) -> str:
