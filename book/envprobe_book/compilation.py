@@ -22,7 +22,7 @@ from envprobe_core.engine.instances import informative
 from envprobe_core.experiment import run
 from envprobe_core.parallel import cores, map_unordered, processes
 from envprobe_core.policies import POLICIES
-from envprobe_core.statistics import bootstrap_means, median_bootstrap, paired_bootstrap
+from envprobe_core.statistics import median_bootstrap, paired_bootstrap
 from envprobe_core.worlds import WORLDS
 
 SEEDS = np.arange(2)
@@ -51,7 +51,6 @@ def compile_world(world: str) -> tuple[str, float]:
         play(setting, past.seeds, past.seeds, past.wrong)
         if world == "tooldag":
             paired_bootstrap([1.0, 2.0])
-            bootstrap_means([1.0, 2.0])
             median_bootstrap([[1.0], [2.0]])
             statistics_module()
             small = SmallWorld(horizon=1, budget=1)
