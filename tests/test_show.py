@@ -7,7 +7,7 @@ import pytest
 
 from envprobe_book import collect, finding, gains, show
 from envprobe_book.live_figures import gain, live, tell, worded
-from envprobe_book.pages.findings import EXECUTED
+from envprobe_book.pages import EXECUTED
 from envprobe_core import run
 from envprobe_core.errors import InputError
 
@@ -46,6 +46,7 @@ def test_of_two_levels_one_is_the_head():
 
 
 def test_a_finding_is_collected_with_what_it_reads(tmp_path, monkeypatch):
+    monkeypatch.setenv(EXECUTED, str(tmp_path))
     rows = [{"name": "paper", "value": gain("simple", "periodic", worlds="procedural", protocol="paper")}]
     figure = live("forest", "one", rows, title="One", seeds="0:40", resamples=200)
     said = finding("lead", tell("It ends {where}.", where=worded("ahead", figure.at(name="paper"))))
@@ -53,7 +54,6 @@ def test_a_finding_is_collected_with_what_it_reads(tmp_path, monkeypatch):
     data, metadata = said._repr_mimebundle_()
     outputs.append({"data": data, "metadata": metadata})
     (tmp_path / "here.ipynb").write_text(json.dumps({"cells": [{"outputs": outputs}]}), encoding="utf-8")
-    monkeypatch.setenv(EXECUTED, str(tmp_path))
     shown = []
     monkeypatch.setattr("IPython.display.display", shown.append)
     assert collect("here", "lead").markdown == said.markdown

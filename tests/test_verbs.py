@@ -9,7 +9,8 @@ import pytest
 import envprobe_core
 from envprobe_book import conclude, draw, guess, table, take_away
 from envprobe_book.facts import FACTS
-from envprobe_book.pages.markup import BOOK, MARK, ConclusionError
+from envprobe_book.pages import BOOK, EXECUTED
+from envprobe_book.pages.markup import MARK, ConclusionError
 from envprobe_core import compare, play, run, summarize
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import simulate, simulate_logged
@@ -213,8 +214,11 @@ def test_draw_tells_its_values_and_what_is_printed_or_nondominated(kind):
 
 def test_a_sentence_that_is_not_so_fails_the_book_and_says_so_elsewhere(monkeypatch):
     yes = conclude("Yes.", when=pd.Series([True, True]))
-    assert yes._repr_mimebundle_() == {"text/markdown": yes.markdown, "text/plain": "Yes."}
-    assert yes.markdown == "[](live:fixed)Yes.[](live:end)", "what no slider moves is marked"
+    assert yes._repr_mimebundle_() == {"text/markdown": "Yes.", "text/plain": "Yes."}
+    with monkeypatch.context() as patch:
+        patch.setenv(EXECUTED, "here")
+        assert yes._repr_mimebundle_() == {"text/markdown": yes.markdown, "text/plain": "Yes."}
+    assert yes.markdown == "[](live:fixed)Yes.[](live:end)", "what no slider moves is marked, for pages"
     box = take_away("A.", [yes, conclude("C.", when=True)], "D.").markdown
     for part in ("**The paper says.** A.", "**We find.** Yes. C.", "**Limits.** D."):
         assert part in MARK.sub("", box)

@@ -2,3 +2,5 @@
 
 BOOK = "ENVPROBE_BOOK_VALUES"
 """In a kernel's environment where a notebook runs with the book's own values: what is not true is a fault."""
+EXECUTED = "ENVPROBE_EXECUTED"
+"""In a kernel's environment where sections are executed for pages: the folder in which they lie."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envprobe_book.pages import EXECUTED
 from envprobe_book.pages.markup import MARK, Html, Text, script_json, slot_of
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.sources import ROOT
 
 KEY = "finding"  # of an output's metadata
-EXECUTED = "ENVPROBE_EXECUTED"  # in the environment: where executed sections lie
 _shown: set[str] = set()  # figures that this page holds already
 FIGURE = re.compile(
     r'<div class="live-figure"[^>]* id="([^"]+)">.*?<script type="application/json">(.*?)</script>', re.S

@@ -16,26 +16,31 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_book.pages import BOOK
+from envprobe_book.pages import BOOK, EXECUTED
 
 MINUS = "−"
 FIXED, UNBROKEN = "\u00a0", "\u2011"  # a space and a hyphen at which no line breaks
 EMPTY = "–"
 LIVE = "live"
-"""The scheme of the marks around a sentence: links without a text, which show nothing wherever a notebook is
-read. `book/_ext/live.py` makes of them what the page's script looks for."""
+"""The scheme of the marks around a sentence: links without a text, of which `book/_ext/live.py` makes what a
+page's script looks for."""
 FIXED_MARK = "fixed"  # of a sentence that stands still, with what it is about
 MARK = re.compile(rf"\[\]\({LIVE}:([^)]*)\)")
 
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph or list, in Markdown."""
+    """A paragraph or list, in Markdown.
+
+    Its marks are for pages: where a notebook runs elsewhere, it shows none. JupyterLab's MyST would write out
+    the address of a link without a text.
+    """
 
     markdown: str
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        return {"text/markdown": self.markdown, "text/plain": MARK.sub("", self.markdown)}
+        plain = MARK.sub("", self.markdown)
+        return {"text/markdown": self.markdown if EXECUTED in os.environ else plain, "text/plain": plain}
 
 
 @dataclass(frozen=True)

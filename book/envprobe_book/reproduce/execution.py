@@ -25,8 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from jupyter_client.manager import AsyncKernelManager
 
-from envprobe_book.pages import BOOK
-from envprobe_book.pages.findings import EXECUTED
+from envprobe_book.pages import BOOK, EXECUTED
 from envprobe_book.reproduce.reruns import RERUN, read_ledger
 from envprobe_book.reproduce.sections import (
     METADATA_KEY,
