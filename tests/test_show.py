@@ -52,6 +52,7 @@ def test_a_finding_is_collected_with_what_it_reads(tmp_path, monkeypatch):
     said = finding("lead", tell("It ends {where}.", where=worded("ahead", figure.at(name="paper"))))
     outputs = [{"data": {"text/html": figure.page_html()}, "metadata": {}}]
     data, metadata = said._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data, "in JupyterLab it follows the figure"
     outputs.append({"data": data, "metadata": metadata})
     (tmp_path / "here.ipynb").write_text(json.dumps({"cells": [{"outputs": outputs}]}), encoding="utf-8")
     shown = []

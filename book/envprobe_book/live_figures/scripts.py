@@ -1,16 +1,19 @@
 """The front end of live figures: the scripts that a page loads, and the same as one widget for JupyterLab."""
 
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
+from markdown_it import MarkdownIt
 
 from envprobe_book.page_engine import HERE as ENGINE_FOLDER
 from envprobe_book.page_engine import inline_page_engine
 from envprobe_book.pages.figures import palette
+from envprobe_book.pages.markup import LIVE, span_of
 from envprobe_book.reproduce.sections import ROOT
 from envprobe_book.widgets.host import page_tools
 
@@ -68,9 +71,21 @@ class LabSentence(anywidget.AnyWidget):
     html = traitlets.Unicode().tag(sync=True)
 
 
-def lab_sentence(html: str) -> LabSentence:
-    """The widget of a sentence whose slots are marked (`Told.lab_html`)."""
-    return LabSentence(html=html)
+def lab_html(markdown: str) -> str:
+    r"""Sentences in Markdown as HTML, with what their marks say: a notebook's own Markdown knows no marks.
+
+    A formula between dollars stands in italics, which does for the symbols that sentences have.
+
+    >>> lab_html("Without $c$ it is **ahead**.")
+    '<p>Without <em>c</em> it is <strong>ahead</strong>.</p>\n'
+    """
+    rendered = re.sub(r"\$([^$]+)\$", r"<em>\1</em>", MarkdownIt().render(markdown))
+    return re.sub(rf'<a href="{LIVE}:([^"]*)"></a>', lambda mark: span_of(mark[1]), rendered)
+
+
+def lab_sentence(markdown: str) -> LabSentence:
+    """The widget of sentences whose slots are marked."""
+    return LabSentence(html=lab_html(markdown))
 
 
 def lab_widget(state: dict[str, Any], front: str = "live") -> LabFigure:

@@ -21,12 +21,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from markdown_it import MarkdownIt
-
 from envprobe_book.live_figures.readings import Reading
 from envprobe_book.live_figures.scripts import lab_sentence
 from envprobe_book.live_figures.words import PLACES, REST, fits, in_units, said
-from envprobe_book.pages.markup import LIVE, Text, marked, number, pack, span_of
+from envprobe_book.pages.markup import Text, marked, number, pack, span_of
 from envprobe_core.conditions import find_regime
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.protocols import in_words
@@ -76,14 +74,8 @@ class Told(Text):
             html.escape(part) if isinstance(part, str) else part.html for part in self.parts
         ).replace("**", "")
 
-    @property
-    def lab_html(self) -> str:
-        """The sentence in HTML with its Markdown, for a notebook, whose own Markdown drops the marks."""
-        html_of = MarkdownIt().render(self.markdown)
-        return re.sub(rf'<a href="{LIVE}:([^"]*)"></a>', lambda mark: span_of(mark[1]), html_of)
-
     def _repr_mimebundle_(self, **keywords: Any) -> Any:
-        data, metadata = lab_sentence(self.lab_html)._repr_mimebundle_(**keywords) or ({}, {})
+        data, metadata = lab_sentence(self.markdown)._repr_mimebundle_(**keywords) or ({}, {})
         return {**data, **super()._repr_mimebundle_()}, metadata
 
     def as_data(self) -> list[Any]:

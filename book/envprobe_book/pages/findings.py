@@ -25,12 +25,23 @@ FIGURE = re.compile(
 
 @dataclass(frozen=True)
 class Finding(Text):
-    """Sentences with the name under which they are collected."""
+    """Sentences with the name under which they are collected.
+
+    Attributes:
+        follows: whether they have slots that follow the figures of the notebook which says them.
+    """
 
     name: str
+    follows: bool = False
 
-    def _repr_mimebundle_(self, **_: object) -> Any:
-        return super()._repr_mimebundle_(), {KEY: self.name}
+    def _repr_mimebundle_(self, **keywords: Any) -> Any:
+        data: dict[str, Any] = dict(super()._repr_mimebundle_())
+        if self.follows:
+            from envprobe_book.live_figures.scripts import lab_sentence
+
+            widget, _ = lab_sentence(self.markdown)._repr_mimebundle_(**keywords) or ({}, {})
+            data = widget | data
+        return data, {KEY: self.name}
 
 
 def finding(name: str, *sentences: Text) -> Finding:
@@ -39,7 +50,8 @@ def finding(name: str, *sentences: Text) -> Finding:
     >>> finding("gain", Text("It pays."))._repr_mimebundle_()[1]
     {'finding': 'gain'}
     """
-    return Finding(" ".join(one.markdown for one in sentences), name)
+    said = " ".join(one.markdown for one in sentences)
+    return Finding(said, name, any(slot_of(mark) for mark in MARK.findall(said)))
 
 
 def collect(section: str, name: str) -> Finding | Html:
