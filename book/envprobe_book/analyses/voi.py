@@ -79,3 +79,27 @@ def margins(compared: pd.DataFrame) -> pd.DataFrame:
     mine = compared[compared["variant"] == "voi"]
     nearest = mine.groupby(["protocol", "regime", "world"])["accuracy"].idxmin()
     return mine[(mine["rival"] == "no-probe") | mine.index.isin(nearest)]
+
+
+def margins_by_measure(compared: pd.DataFrame) -> pd.DataFrame:
+    """The differences of `margins` as a table shows them.
+
+    Returns:
+        A row a `protocol`, `regime`, `world` and `policy` of the paper; of each measure, the first level of
+        columns, the `gain` in points with its ends `gain_low` and `gain_high`.
+
+    >>> one = {"protocol": "paper", "regime": "S2", "world": "tooldag", "variant": "voi", "rival": "no-probe"}
+    >>> one |= {f"{measure}{end}": 1.0 for measure in MEASURES for end in ("", "_low", "_high")}
+    >>> list(margins_by_measure(pd.DataFrame([one])).columns)[:2]
+    [('accuracy', 'gain'), ('accuracy', 'gain_low')]
+    """
+    keys = ["protocol", "regime", "world", "policy"]
+    nearest = margins(compared).rename(columns={"rival": "policy"}).set_index(keys)
+    ends = {"": "gain", "_low": "gain_low", "_high": "gain_high"}
+    return pd.concat(
+        {
+            measure: nearest[[f"{measure}{end}" for end in ends]].set_axis([*ends.values()], axis=1)
+            for measure in MEASURES
+        },
+        axis=1,
+    )
