@@ -18,6 +18,11 @@ TSC     := npm exec --yes --package=typescript@5.9.3 -- tsc
 CORE    := .venv-core/bin
 CORE_TESTS := $(addprefix tests/test_,$(addsuffix .py,alone imports worlds engine new_world compare statistics))
 
+# by day without windows, which takes half the time, and by night the whole browser
+BROWSER := chromium-headless-shell
+nightly: BROWSER := chromium
+BROWSER_IS_THERE = $$( (command -v chromium || command -v chromium-headless-shell) >/dev/null && echo 1)
+
 MAKEFLAGS += --jobs=2  # the browser and the packages install side by side
 unexport PYTHONDONTWRITEBYTECODE  # many processes start, and each would compile the engine again
 
@@ -44,11 +49,11 @@ book: $(MADE) ## execute what changed and build the book (book/_build/html)
 	$(BIN)/envprobe book
 
 test: $(MADE) browser lint ## lint, then every test, those in a browser included
-	ENVPROBE_REQUIRE_BROWSER=$$(command -v chromium >/dev/null && echo 1) \
+	ENVPROBE_REQUIRE_BROWSER=$(BROWSER_IS_THERE) \
 		$(BIN)/python -m pytest -n $(WORKERS)
 
 nightly: $(MADE) browser ## what takes long: kills, a real decoder, every page in both themes and Firefox, all conclusions
-	ENVPROBE_REQUIRE_BROWSER=$$(command -v chromium >/dev/null && echo 1) \
+	ENVPROBE_REQUIRE_BROWSER=$(BROWSER_IS_THERE) \
 		$(BIN)/python -m pytest -n $(WORKERS) -m nightly
 
 golden: book ## the whole book's tables, descriptions and result hashes beside those that are frozen
@@ -64,9 +69,10 @@ core: ## the core alone: installed into an environment with its own dependencies
 	$(CORE)/python -P -m pytest --noconftest -p no:cacheprovider --hypothesis-profile=ci -q $(CORE_TESTS)
 
 browser: # the system's Chromium, where this user may install it; elsewhere its tests are skipped
-	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	@if ! command -v $(BROWSER) >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		DEBIAN_FRONTEND=noninteractive; export DEBIAN_FRONTEND; \
-		apt-get -qq update && apt-get -qq install -y chromium; fi
+		{ apt-get -qq update && apt-get -qq install -y $(BROWSER); } || command -v chromium >/dev/null \
+			|| apt-get -qq install -y chromium; fi
 
 lint: $(READY) types ## style, and the types of the core and of the pages' scripts
 	$(BIN)/ruff check

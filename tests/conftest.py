@@ -80,14 +80,18 @@ def patient(make):
 
 
 @pytest.fixture(scope="module")
-def chromium():
+def chromium(request):
     """The system's Chromium, driven by Playwright; skips where there is none.
 
-    It ends with its module: Playwright leaves an event loop running in the thread, where nobody else can run
-    one. `make test` installs one where it may and sets ENVPROBE_REQUIRE_BROWSER, so that a missing browser
-    fails instead.
+    By day it is the one without windows, if that is there: the same pages for half of the time. It ends with
+    its module: Playwright leaves an event loop running in the thread, where nobody else can run one.
+    `make test` installs one where it may and sets ENVPROBE_REQUIRE_BROWSER, so that a missing browser fails
+    instead.
     """
-    path = shutil.which("chromium")
+    names = ["chromium-headless-shell", "chromium"]
+    if request.config.option.markexpr == "nightly":
+        names.reverse()
+    path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
         told = pytest.fail if os.environ.get("ENVPROBE_REQUIRE_BROWSER") else pytest.skip
         told("no Chromium on this system (the command `chromium`)")
