@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from bs4 import BeautifulSoup
 
 from built_book import SMALL, build_book, page_names
 from envprobe_book.reproduce import build as book
 from envprobe_book.reproduce.sections import ROOT, find_sections, plan
 from envprobe_core.protocols import SWITCHES, switch_values
+from test_pages import seen
 from watching import set_formulas
 
 STATED = {"profile": "Agent profile", "protocol": "Protocol", "seeds": "Seeds", "regime": "Regime"}
@@ -36,7 +36,7 @@ def test_sections_were_really_executed(small_book):
 
 def test_every_page_says_how_its_numbers_were_made(html):
     for name in page_names(html):
-        page = BeautifulSoup((html / name).read_text(encoding="utf-8"), "html.parser")
+        page = seen(html, name)
         for alt in (image.get("alt", "").strip() for image in page("img")):
             assert alt, name
             assert not alt.endswith((".png", ".svg", ".jpg")), (name, alt)
@@ -76,7 +76,7 @@ def test_search_finds_what_the_paper_prints(browse, html, server, scheme):
     base = server if scheme == "http" else html.as_uri()
     page = browse(base, "/search.html?q=switch")
     page.locator("#search-results a", has_text="Protocols").first.wait_for()
-    for query, leads_to in SOUGHT if scheme == "file" else SOUGHT[-1:]:
+    for query, leads_to in SOUGHT[:3] if scheme == "file" else SOUGHT[-1:]:
         page.goto(f"{base}/search.html?q={query}")
         place = page.locator(f":is(#paper-results, #search-results) a[href*='{leads_to}']")
         place.first.wait_for()

@@ -46,6 +46,7 @@ def test_more_accuracy_is_not_more_success(instructors):
     assert found["differences", "simple", "success"][2] < 0
 
 
+@pytest.mark.nightly
 def test_useful_probes_need_not_help(instructors):
     found, table = follow(instructors, "nearly all probes")
     assert float(table["EnvProbe-Simple"]["useful"]) > 0.9
@@ -60,6 +61,7 @@ def test_a_gain_need_not_be_information(instructors):
     assert found["differences", "periodic", "accuracy"][2] < -5
 
 
+@pytest.mark.nightly
 def test_doubt_does_not_find_errors_of_the_sure(instructors):
     found, table = follow(instructors, "an overconfident agent")
     assert float(table["Self-Uncertainty"]["probes an episode"]) == 0
@@ -75,6 +77,7 @@ def test_an_interval_with_zero_says_that_these_pairs_cannot_decide(instructors):
     assert found["differences", "simple", "accuracy"][2] < 0
 
 
+@pytest.mark.nightly
 def test_with_one_seed_policies_share_events_and_not_states(instructors):
     instructors.get_by_role("link", name="here", exact=True).click()
     pair = tell(instructors, record_pair("tooldag", ("simple", "no-probe"), 0, protocol="observed"))
@@ -85,6 +88,7 @@ def test_with_one_seed_policies_share_events_and_not_states(instructors):
     assert simple["gold"] != none["gold"]
 
 
+@pytest.mark.nightly
 def test_a_few_seeds_leave_a_wide_interval(instructors):
     instructors.get_by_role("link", name="Twenty seeds", exact=True).click()
     instructors.locator(".own-controls").wait_for()

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from daily import nightly
 from envprobe_book.cli.options import address_of, handing_out, read_scheduler_file
 from envprobe_book.reproduce import execution
 from envprobe_book.reproduce import sections as notebooks
@@ -161,33 +162,35 @@ def test_a_fault_of_the_work_is_told_as_it_is(two_workers):
             list(parallel.map_unordered(lambda name: Path(name).read_text(), ["absent"], executor))
 
 
-def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_path):
+@pytest.mark.parametrize("package", nightly(["none", "another"], "another"))
+def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_path, package):
     shutil.copytree(PACKAGE, tmp_path / "envprobe_core", ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / "envprobe_core" / "protocols.py").open("a") as changed:
         changed.write("OTHER = True\n")
-    for program, environment, words in (
-        (WITHOUT_PACKAGE, {}, "no envprobe_core; install the same everywhere"),
-        (DASK, {"PYTHONPATH": str(tmp_path)}, "install the same everywhere"),
-    ):
-        odd = two_workers.add_worker(program, **environment)
+    program, environment, words = {
+        "none": (WITHOUT_PACKAGE, {}, "no envprobe_core; install the same everywhere"),
+        "another": (DASK, {"PYTHONPATH": str(tmp_path)}, "install the same everywhere"),
+    }[package]
+    odd = two_workers.add_worker(program, **environment)
 
-        def refusal():
-            try:
-                with parallel.connected(two_workers.address):
-                    return None
-            except InputError as error:
-                return str(error)
+    def refusal():
+        try:
+            with parallel.connected(two_workers.address):
+                return None
+        except InputError as error:
+            return str(error)
 
-        assert words in (refused := wait_for(refusal))
-        assert "worker tcp://127.0.0.1:" in refused
-        run = tmp_path / "run"
-        done = envprobe(*RUN, "--scheduler", two_workers.address, "--out", run)
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-        assert words in done.stderr
-        assert not stored(run)
-        two_workers.remove(odd)
+    assert words in (refused := wait_for(refusal))
+    assert "worker tcp://127.0.0.1:" in refused
+    run = tmp_path / "run"
+    done = envprobe(*RUN, "--scheduler", two_workers.address, "--out", run)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert words in done.stderr
+    assert not stored(run)
+    two_workers.remove(odd)
 
 
+@pytest.mark.nightly
 def test_a_killed_worker_loses_nothing(two_workers, tmp_path, local):
     run, note = tmp_path / "run", tmp_path / "note"
     given = [*RUN, "--scheduler", two_workers.address, "--out", run]

@@ -136,7 +136,7 @@ TOLD = "all => all.map((span) => [JSON.parse(span.dataset.told), span.textConten
 @pytest.mark.parametrize(
     ("budget", "threshold"), nightly([(15, 2.5), (9, 2.25), (3, 0.75), (0, 1.5)], (15, 2.5))
 )
-@pytest.mark.parametrize("name", nightly(["index", *PLACES], "index", "executed/what-we-found"))
+@pytest.mark.parametrize("name", nightly(["index", *PLACES], "index"))
 def test_sentences_say_what_is_so_wherever_a_reader_stands(browse, html, name, budget, threshold):
     """What a page says after a move is what Python says of the numbers that Python finds there."""
     page = browse(html.as_uri(), f"/{name}.html?budget={budget}&threshold={threshold}")

@@ -10,6 +10,7 @@ from importlib import import_module
 
 import pytest
 
+from daily import nightly
 from envprobe_core.llm.calls import RUNGS, read_prices
 from envprobe_core.llm.store import check_store, read_stats
 from processes import call, envprobe, going, wait_for
@@ -126,7 +127,10 @@ def test_a_server_that_gives_no_answer_says_why_and_shows_no_key(model, words, s
     assert KEY not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("order", "how"), [(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted")])
+@pytest.mark.parametrize(
+    ("order", "how"),
+    nightly([(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted")], (signal.SIGTERM, "terminated")),
+)
 def test_an_order_to_end_says_what_was_read_and_loses_no_answer(order, how, tmp_path):
     with server_process(0.5) as server:
         given = ["--base-url", server.url, "--model", "gpt-4o-mini", *TOOLS, "--concurrency", "1"]
