@@ -177,11 +177,11 @@ def least_change(pairs: int, power: float = 0.8, level: float = LEVEL) -> float:
     >>> [round(least_change(pairs), 3) for pairs in (120, 48, 16)]
     [0.065, 0.16, 0.449]
     """
-    from scipy.stats import binom
+    from scipy.special import bdtrc
 
     fewest = next(count for count in range(1, pairs + 1) if mcnemar_exact(count, 0) < 1 - level)
     shares = np.linspace(0, 1, 10_001)
-    return float(shares[np.argmax(binom.sf(fewest - 1, pairs, shares) >= power)])
+    return float(shares[np.argmax(bdtrc(fewest - 1, pairs, shares) >= power)])
 
 
 def beside_simulated(run: running.ReplayedRun, profile: str, resamples: int) -> pd.DataFrame:
