@@ -76,8 +76,9 @@ def map_unordered(
         lost = "a process was ended from outside, perhaps for lack of memory; run the command again"
         raise StoppedError(lost) from None
     finally:
-        for future in left:
-            future.cancel()
+        if not isinstance(executor, _Processes):
+            for future in left:
+                future.cancel()
 
 
 @contextmanager
@@ -125,7 +126,7 @@ def processes(count: int) -> Iterator[Executor]:
                 birth.end()
                 return
 
-    pool = ProcessPoolExecutor(count, mp_context=birth, initializer=follow, initargs=(os.getpid(),))
+    pool = _Processes(count, mp_context=birth, initializer=follow, initargs=(os.getpid(),))
     threading.Thread(target=watch, daemon=True).start()
     try:
         yield pool
@@ -136,6 +137,14 @@ def processes(count: int) -> Iterator[Executor]:
         for child in birth.children:  # one that was begun as an order to end came is not the pool's
             if child.pid:
                 child.join()
+
+
+class _Processes(ProcessPoolExecutor):
+    """Processes that end with their block, whatever they still had to do.
+
+    What nobody waits for any more is not cancelled before: a pool whose processes are gone calls all that is
+    left broken, and would fail with a traceback at what is cancelled.
+    """
 
 
 class _Births(SpawnContext):

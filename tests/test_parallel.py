@@ -22,6 +22,11 @@ def larger(size):
     return bytes(size + 1)
 
 
+def take_for_ever(item):
+    while item:
+        time.sleep(1)
+
+
 def refuse(item):
     raise InputError(f"no {item}")
 
@@ -48,6 +53,11 @@ class HalfSent:
 
 def send_half(item):
     return HalfSent()
+
+
+def managers():
+    """The threads that pools of this process are run by."""
+    return [thread for thread in threading.enumerate() if "Executor" in type(thread).__name__]
 
 
 def who_is_deaf(item):
@@ -89,13 +99,23 @@ def test_an_answer_that_cannot_be_sent_is_an_error():
 def test_a_process_that_is_ended_also_in_the_middle_of_its_answer_keeps_nobody_waiting(work):
     with processes(2) as executor, pytest.raises(StoppedError, match="ended from outside"):
         list(map_unordered(work, [1, 2, 3], executor))
-    names = [thread.name for thread in threading.enumerate()]
-    assert not [name for name in names if "Executor" in name]
+    assert not managers()
 
 
 def test_whoever_has_enough_leaves_no_process():
     with processes(2) as executor:
         next(map_unordered(larger, range(9), executor))
+
+
+def test_processes_that_end_before_what_is_left_is_done_leave_no_traceback():
+    with processes(2) as executor:
+        answers = map_unordered(take_for_ever, range(50), executor)
+        next(answers)
+        assert managers()
+        answers.close()
+        for child in active_children():
+            child.kill()
+        wait_for(lambda: not managers())
 
 
 def test_processes_hear_no_interrupt_and_work_goes_on(capfd):
