@@ -593,6 +593,16 @@ def test_a_shared_link_has_a_picture(html):
 
 
 @pytest.mark.browser
+@pytest.mark.nightly
+def test_on_a_phone_each_row_of_a_table_says_what_it_is_about(browse, html):
+    page = browse(html.as_uri(), "/executed/language-model.html", viewport={"width": 390, "height": 844})
+    above = "cell => cell.textContent.trim() || getComputedStyle(cell, '::after').content.slice(1, -1)"
+    told = page.locator("#tab-one-step td:first-child").evaluate_all(f"cells => cells.map({above})")
+    assert told[:4] == ["the answer line"] * 3 + ["English hint"]
+    assert all(told)
+
+
+@pytest.mark.browser
 def test_the_player_of_a_page_plays_any_episode_from_a_folder(browse, html):
     """The engine is loaded with the page; on a phone the steps stay at hand below the theme's header."""
     page = browse(html.as_uri(), "/executed/one-episode.html", viewport={"width": 390, "height": 844})

@@ -266,13 +266,19 @@
   });
 })();
 
-// Cells of a table that a phone shows row by row carry their column's head (paper.css).
+// Cells of a table that a phone shows row by row carry their column's head (paper.css), and the first one of a row
+// in which it is not written again what stands above it.
 (() => {
   function name() {
     for (const table of /** @type {NodeListOf<HTMLTableElement>} */ (document.querySelectorAll(".bd-article table.stacks"))) {
       const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
-      for (const row of table.tBodies[0]?.rows ?? [])
+      let above = "";
+      for (const row of table.tBodies[0]?.rows ?? []) {
         [...row.cells].forEach((cell, place) => (cell.dataset.head = heads[place] ?? ""));
+        const first = row.cells[0].textContent.trim();
+        if (!first) row.cells[0].dataset.above = above;
+        above = first || above;
+      }
     }
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", name);
