@@ -45,7 +45,7 @@ MEASURED = (
     "accuracy", "accuracy_terminal", "accuracy_slot", "success", "probes", "useful", "collapse_onset",
     "action_onset", "actions", "valid_actions", "steps", "confident", "confident_wrong", "value", "n",
 )  # fmt: skip
-MIRRORED = (*MEASURED[:4], "collapse_onset", "action_onset", "value")
+MIRRORED = (*MEASURED[:4], "collapse_onset", "action_onset", "value", "book_95", "resampled_95")
 SECTIONS = (
     "what-the-repository-records", "terms", "over-time", "pareto",
     "what-probes-find", "why-the-numbers", "one-episode", "how-a-section-is-made", "text-and-code",
