@@ -135,7 +135,11 @@ class Remembering:
 
     def __call__(self, work: Callable[[object], object], items: Iterable[object]) -> Iterator[object]:
         for item in items:
-            asked = pickle.dumps((work, item))
+            try:
+                asked = pickle.dumps((work, item))
+            except AttributeError:  # of a policy that is made on the spot
+                yield work(item)
+                continue
             if asked not in self.answers:
                 self.answers[asked] = pickle.dumps(work(item))
             yield pickle.loads(self.answers[asked])

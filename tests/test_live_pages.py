@@ -14,6 +14,7 @@ from envprobe_book.live_figures.estimates import Asked
 from envprobe_book.live_figures.words import said
 from envprobe_book.reproduce.sections import find_sections
 from test_pages import WAITS
+from test_telling import readings
 
 pytestmark = pytest.mark.browser
 LIVE = (
@@ -156,7 +157,7 @@ def test_sentences_say_what_is_so_wherever_a_reader_stands(browse, html, name, b
             found.setdefault(
                 figure, expected(own, own["setting"] | {"budget": budget, "threshold": threshold})
             )
-        assert text == said(slot, [found[figure][row] for figure, row in slot["of"]])
+        assert text == said(slot, list(readings(slot, figures, found)))
 
 
 @pytest.mark.parametrize("name", nightly(LIVE, "how-a-section-is-made"))
@@ -191,7 +192,7 @@ def test_what_is_not_final_wears_its_mark(browse, html):
 
 
 @pytest.mark.parametrize("width", [390, 1400])
-@pytest.mark.parametrize("name", nightly(["index", *PLACES], "executed/main-results"))
+@pytest.mark.parametrize("name", nightly(PLACES, "executed/main-results"))
 def test_a_dragged_slider_moves_by_a_step(browse, html, name, width):
     """The bar keeps its place under the pointer, also where what it says appears meanwhile."""
     page = browse(html.as_uri(), f"/{name}.html")

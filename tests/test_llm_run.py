@@ -175,8 +175,13 @@ def test_faults_of_every_kind_change_no_byte_and_the_key_that_some_repeat_is_now
     one, other = contents(run), contents(undisturbed)
     calls = [json.loads(line) for line in one.pop(UNLIKE).splitlines()]
     other.pop(UNLIKE)
-    assert one == other
+    told, undisturbed_told = (json.loads(files.pop("manifest.json")) for files in (one, other))
+    (said,), (usual,) = (own.pop("answered") for own in (told, undisturbed_told))
+    assert (one, told) == (other, undisturbed_told)
     passing, content = (sum(faults.get(name, 0) for name in kind) for kind in (PASSING, CONTENT))
+    assert said.pop("answered_by") == {"gpt-4o-mini": STEPS + content}
+    assert usual.pop("answered_by") == {"gpt-4o-mini": STEPS}
+    assert said == usual
     assert sum(line["reasks"] for line in calls) == content > 0  # an answer that cannot be used is an answer
     assert sum(line["invalid_updates"] for line in calls) == 0
     stats = stats_of(tmp_path / "run.answers.sqlite")

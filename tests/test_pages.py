@@ -170,7 +170,7 @@ LEAVE_OUT = """(inside) => {
     const kind = [structure(node), own(box), own(box.parentElement)].join();
     seen.set(kind, (seen.get(kind) ?? 0) + 1);
     if (seen.get(kind) <= 5) return node.matches(whole) || [...node.children].forEach(look);
-    if (node.matches("td, th")) node.textContent = ""; // a row keeps its columns
+    if (node.matches("td, th, dt, dd")) node.textContent = ""; // a row keeps its columns, a list its pairs
     else node.remove();
   };
   document.querySelectorAll(".bd-article").forEach((article) => [...article.children].forEach(look));
