@@ -47,8 +47,9 @@ def pages() -> list[Path]:
 def figures(page: Page, path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """The figures of a page, each with what its moves took in milliseconds: `first` and `rest`."""
     page.goto(path.as_uri())
-    page.locator(".live-figure .lp").first.wait_for()
+    page.locator(".live-figure").first.wait_for(state="attached")  # some pages have figures of numbers alone
     page.evaluate(OPEN)
+    page.wait_for_timeout(READING)
     for name in page.evaluate(NAMES):
         page.locator(f"#{name}").scroll_into_view_if_needed()
         page.wait_for_timeout(READING)
