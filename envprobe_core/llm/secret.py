@@ -70,7 +70,8 @@ class Secret(SecretStr):
         """A text without the key: plain, parted, wide, escaped anyhow, encoded as a whole, or backwards."""
         if not self._hidden:
             return text
-        if any(own.lower() in text.lower() for own in self._hidden):
+        small = text.lower()
+        if any(own.lower() in small for own in self._hidden):
             text = self._plain.sub(HIDDEN, text)
         bare = lay_bare(text).lower()
         if not (forms := [form for form in self._forms if form in bare]):
@@ -189,30 +190,30 @@ def _replaced(
     text: str,
     steps: list[Step] | None,
 ) -> str:
-    """A text with its tokens replaced; noted among the steps is where their ends lie now, and lay before."""
+    """A text with its tokens replaced; noted among the steps is where their ends lie, and lay before."""
     if steps is None:
         return pattern.sub(meaning, text)
-    pieces, now, before, end, length = list[str](), array("q", [0]), array("q", [0]), 0, 0
+    pieces, after, before, end, length = list[str](), array("q", [0]), array("q", [0]), 0, 0
     for token in pattern.finditer(text):
         own = meaning if isinstance(meaning, str) else meaning(token)
         pieces += (text[end : token.start()], own)
         length += token.start() - end
-        now.append(length)
+        after.append(length)
         before.append(token.start())
         length, end = length + len(own), token.end()
-        now.append(length)
+        after.append(length)
         before.append(end)
-    steps.append((now, before))
+    steps.append((after, before))
     return "".join([*pieces, text[end:]])
 
 
 def came_from(place: int, steps: list[Step], *, end: bool = False) -> int:
     """The place in a text from which a place in what it means came, as the start or the end of something."""
-    for now, before in reversed(steps):
-        at = bisect_left(now, place) if end else bisect_right(now, place) - 1
-        if end and (at == len(now) or now[at] != place):
+    for after, before in reversed(steps):
+        at = bisect_left(after, place) if end else bisect_right(after, place) - 1
+        if end and (at == len(after) or after[at] != place):
             at -= 1
-        place = before[at] + place - now[at]
+        place = before[at] + place - after[at]
     return place
 
 
