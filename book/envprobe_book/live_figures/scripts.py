@@ -83,9 +83,10 @@ def lab_html(markdown: str) -> str:
     return re.sub(rf'<a href="{LIVE}:([^"]*)"></a>', lambda mark: span_of(mark[1]), rendered)
 
 
-def lab_sentence(markdown: str) -> LabSentence:
-    """The widget of sentences whose slots are marked."""
-    return LabSentence(html=lab_html(markdown))
+def lab_sentence(markdown: str, **keywords: Any) -> dict[str, Any]:
+    """What JupyterLab shows of sentences whose slots are marked: a widget, by the kinds of output it has."""
+    data, _ = LabSentence(html=lab_html(markdown))._repr_mimebundle_(**keywords) or ({}, {})
+    return dict(data)
 
 
 def lab_widget(state: dict[str, Any], front: str = "live") -> LabFigure:

@@ -75,8 +75,7 @@ class Told(Text):
         ).replace("**", "")
 
     def _repr_mimebundle_(self, **keywords: Any) -> Any:
-        data, metadata = lab_sentence(self.markdown)._repr_mimebundle_(**keywords) or ({}, {})
-        return {**data, **super()._repr_mimebundle_()}, metadata
+        return lab_sentence(self.markdown, **keywords) | super()._repr_mimebundle_()
 
     def as_data(self) -> list[Any]:
         """The sentence as a page is given it, where it is no Markdown."""

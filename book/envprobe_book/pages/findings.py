@@ -39,8 +39,7 @@ class Finding(Text):
         if self.follows:
             from envprobe_book.live_figures.scripts import lab_sentence
 
-            widget, _ = lab_sentence(self.markdown)._repr_mimebundle_(**keywords) or ({}, {})
-            data = widget | data
+            data = lab_sentence(self.markdown, **keywords) | data
         return data, {KEY: self.name}
 
 
