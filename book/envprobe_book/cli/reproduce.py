@@ -162,7 +162,7 @@ def _executed(
     if fault := build.unwritable_part(root):
         if not all(job.fresh for job in planned):
             raise InputError(f"{fault}; {ELSEWHERE}")
-        typer.echo(f"sections: 0 executed, {len(planned)} unchanged, 0 failed")
+        typer.echo(_counted(0, len(planned)))
         yield []
         return
     folder = root / "book"
@@ -198,13 +198,16 @@ def _executed(
                 else:
                     pace.note_time(folder, outcome.name, outcome.seconds)
                     tell(outcome.name)
-        typer.echo(
-            f"sections: {len(stale) - len(errors)} executed, {len(planned) - len(stale)} unchanged, "
-            f"{len(errors)} failed ({time.monotonic() - start:.1f} s)"
-        )
+        counted = _counted(len(stale) - len(errors), len(planned) - len(stale), len(errors))
+        typer.echo(f"{counted} ({time.monotonic() - start:.1f} s)")
         for error in errors.values():
             typer.echo(f"\n{error}", err=True)
         yield [*errors]
+
+
+def _counted(executed: int, unchanged: int, failed: int = 0) -> str:
+    """The line that says what became of sections."""
+    return f"sections: {executed} executed, {unchanged} unchanged, {failed} failed"
 
 
 def answers(
