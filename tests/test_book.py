@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from built_book import SMALL, build_book, page_names
+from daily import nightly
 from envprobe_book.reproduce import build as book
 from envprobe_book.reproduce.sections import ROOT, find_sections, plan
 from envprobe_core.protocols import SWITCHES, switch_values
@@ -67,16 +68,17 @@ SOUGHT = (
     ("lemma 5.4", "theory.html"),
     ("value of information", "voi.html"),
 )
+SEARCHES = [("http", SOUGHT[-1:]), ("file", SOUGHT[:3]), ("file", SOUGHT[3:])]
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["http", "file"])
-def test_search_finds_what_the_paper_prints(browse, html, server, scheme):
+@pytest.mark.parametrize(("scheme", "sought"), nightly(SEARCHES, *SEARCHES[:2]))
+def test_search_finds_what_the_paper_prints(browse, html, server, scheme, sought):
     """And pages, from a folder and behind a server that is asked for nothing it has not."""
     base = server if scheme == "http" else html.as_uri()
     page = browse(base, "/search.html?q=switch")
     page.locator("#search-results a", has_text="Protocols").first.wait_for()
-    for query, leads_to in SOUGHT[:3] if scheme == "file" else SOUGHT[-1:]:
+    for query, leads_to in sought:
         page.goto(f"{base}/search.html?q={query}")
         place = page.locator(f":is(#paper-results, #search-results) a[href*='{leads_to}']")
         place.first.wait_for()

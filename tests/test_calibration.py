@@ -84,7 +84,7 @@ def test_loss_is_its_formula_and_is_zero_at_the_target(predicted, counted):
 
 
 def test_a_fit_is_the_best_it_saw_and_the_same_again():
-    short, made = Settings(6, generations=2, left_out_generations=1, seed=3), []
+    short, made = Settings(8, generations=2, left_out_generations=1, seed=3), []
     for jobs in (1, 2):
         search = Search(SEEDS, jobs)
         fitted, others = script.calibrate(search, short)

@@ -196,7 +196,7 @@ def updates(draw, world, most=None):
 BUILT = [make_world(name, REGIMES["S3"], protocol) for name in WORLDS for protocol in (PAPER, RELEASED)]
 
 
-@settings(max_examples=40)
+@settings(max_examples=100)
 @given(st.data(), st.sampled_from(BUILT))
 def test_what_is_written_reads_back_and_what_fits_the_schema_can_be_used(data, world):
     update = data.draw(updates(world))

@@ -1,6 +1,7 @@
 """The reader's path: where things are, what can be taken along, and that everyone can use every page."""
 
 import csv
+import functools
 import html as markup
 import io
 import json
@@ -188,7 +189,7 @@ def test_sections_of_more_are_folded(html):
 
 def test_a_cell_that_is_folded_as_a_whole_says_what_it_holds(html):
     for name, section in SECTIONS.items():
-        page = BeautifulSoup((html / f"executed/{name}.html").read_text("utf-8"), "html.parser")
+        page = seen(html, f"executed/{name}.html")
         titles = [title.get_text() for title in page.select("details.hide > summary .collapsed")]
         for cell in section.cells:
             if "hide-cell" in cell["metadata"].get("tags", ()):
@@ -230,6 +231,7 @@ HIDDEN = re.compile(r"<script\b.*?</script>|<style\b.*?</style>|(?<=>)[^<]*(?=</
 DRAWN = re.compile(r"(<svg\b[^>]*>).*?</svg>", re.DOTALL)
 
 
+@functools.cache
 def seen(html, name):
     """A page without what its scripts carry and what its drawings are made of."""
     text = DRAWN.sub(r"\1</svg>", HIDDEN.sub("", read(html, name)))

@@ -51,7 +51,7 @@ def run(original, tmp_path):
 # --- reading ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=30)
+@settings(max_examples=80)
 @given(conditions(), seeds)
 def test_a_log_gives_back_the_trajectory_and_contradicts_itself_nowhere(tmp_path_factory, condition, some):
     some, path = np.sort(some), tmp_path_factory.mktemp("log") / "x.parquet"
