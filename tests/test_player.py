@@ -397,6 +397,36 @@ def test_a_page_plays_any_episode_says_what_it_cannot_and_links_to_it(opened):
     assert linked.locator(".player-form").get_by_label("Seed").input_value() == "1003"
 
 
+WRITING = """async () => {
+  const [regime, switches] = ["Regime", "Switches"].map((label) =>
+    document.getElementById([...document.querySelectorAll(".player-form label")]
+      .find((one) => one.textContent.startsWith(label)).htmlFor));
+  switches.focus();
+  regime.value = "S3";
+  regime.dispatchEvent(new Event("change", {bubbles: true}));
+  for (let turn = 0; turn < 20; turn += 1) await null;  // until the form is read
+  switches.value = "clock=st";
+  switches.dispatchEvent(new Event("input", {bubbles: true}));
+}"""
+
+
+@pytest.mark.browser
+def test_an_episode_that_comes_leaves_the_field_alone_that_a_reader_writes_in(opened):
+    page = opened(Player([recorded(0)]))
+    choose(page, World="graphnav", Regime="S1", Protocol="observed", Policy="simple", Beside="periodic")
+    page.locator(".player-about", has_text="in S1 under").wait_for()
+    page.evaluate(WRITING)
+    page.locator(".player-about", has_text="in S3 under").wait_for()
+    switches = page.locator(".player-form").get_by_label(re.compile("^Switches"))
+    assert switches.input_value() == "clock=st"
+    switches.press_sequentially("ands")
+    switches.press("Tab")
+    page.locator(".player-about", has_text="clock=stands").wait_for()
+    choose(page, Regime="S1")
+    page.locator(".player-about", has_text="in S1 under").wait_for()
+    assert switches.input_value() == "clock=stands"
+
+
 @pytest.mark.browser
 def test_buttons_choose_a_seed_by_keyboard_too(opened):
     page = opened(Player([recorded(1)]))

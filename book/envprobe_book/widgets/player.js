@@ -555,6 +555,7 @@ function makeForm(model, { choices, lexicon }, receive) {
   );
   let overtake = new AbortController();
   let lacking = ""; // why nothing but the stored episodes can be shown
+  let writing = null; // the field that a reader is writing in: an episode that comes meanwhile leaves it alone
 
   const busy = (is) => change(root, { "aria-busy": is ? "true" : null });
 
@@ -621,22 +622,26 @@ function makeForm(model, { choices, lexicon }, receive) {
     const [protocol, ...switches] = pair.protocol.split(":");
     const [first, second = ""] = settingOf(pair).policies;
     const shown = { ...pair, protocol, switches: switches.join(":"), first, second };
-    for (const [name, control] of controls) control.value = shown[name] ?? "";
+    for (const [name, control] of controls) if (control !== writing) control.value = shown[name] ?? "";
   }
 
   // Turns to a stored episode.
   function follow(pair) {
     overtake.abort(); // an episode on its way is out of date
     busy(false);
+    writing = null;
     fill(pair);
     const own = pair.runs.find(({ name }) => !lexicon.policies[name]);
     say(message, own ? `${own.title} ${OWN_POLICY}` : lacking);
     say(rare, pair.rarity ?? "");
   }
 
-  fields.addEventListener("change", () => attempt(async (engine) => (
-    { pair: await recordPair(engine, lexicon, setting()), told: "" }
-  )));
+  fields.addEventListener("input", ({ target }) => { writing = target; });
+  fields.addEventListener("focusout", () => { writing = null; });
+  fields.addEventListener("change", ({ target }) => {
+    if (writing === target) writing = null;
+    attempt(async (engine) => ({ pair: await recordPair(engine, lexicon, setting()), told: "" }));
+  });
   fields.addEventListener("submit", (event) => event.preventDefault());
   findEngine(model).then((engine) => {
     if (engine) return;
