@@ -1,16 +1,21 @@
 """Protocols: how an experiment is run and scored, one switch for each way that text and code differ.
 
 `paper` is the paper's text, `released` its public implementation (commit 3266b54), `observed` the text
-without the assumption that the first belief equals gold. The last switches are faults that neither has: an
-answer that may be wrong or late, a call of the agent that may fail.
+without the assumption that the first belief equals gold. Some switches are faults that neither has: an answer
+that may be wrong or late, a call of the agent that may fail.
 """
 
 import re
-from dataclasses import dataclass, replace
-from typing import Literal, get_args, get_type_hints
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, get_args, get_type_hints
 
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.naming import find_name
+
+
+def _fault(off: str) -> Any:
+    """The default of a switch that is a fault: it is off in every named protocol."""
+    return field(default=off, metadata={"fault": True})
 
 
 @dataclass(frozen=True)
@@ -19,8 +24,8 @@ class Protocol:
 
     The engine reads each by its name, as `numbered_switch` says. `rates`, `instances`, `sight` and
     `structure` act in the world, `accuracy` to `actions` in the scores, `confident` in `measures.reports`,
-    `threshold` and `seeds` in the condition, the others in the loop. From `wrong` on they are faults, which
-    are off in every named protocol.
+    `threshold` and `seeds` in the condition, the others in the loop. In each the text and the code differ,
+    but for those that are declared a fault.
     """
 
     name: str
@@ -44,9 +49,9 @@ class Protocol:
     oracle: Literal["fields", "report"] = "fields"  # what the oracles compare with gold
     threshold: Literal["fixed", "kept-terms"] = "fixed"  # threshold of ablations
     seeds: Literal["text", "released"] = "text"  # default seeds
-    wrong: Literal["0", "10", "20", "40"] = "0"  # percent of delivered answers that are a wrong value
-    delay: Literal["0", "1", "2", "4", "8"] = "0"  # steps by which a delivered answer comes late
-    failing: Literal["0", "10", "20", "40"] = "0"  # percent of steps at which the agent's call fails
+    wrong: Literal["0", "10", "20", "40"] = _fault("0")  # percent of delivered answers that are a wrong value
+    delay: Literal["0", "1", "2", "4", "8"] = _fault("0")  # steps by which a delivered answer comes late
+    failing: Literal["0", "10", "20", "40"] = _fault("0")  # percent of steps at which the agent's call fails
 
     def __post_init__(self) -> None:
         """Refuse a value that a switch does not have."""
@@ -61,7 +66,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 PAPER = Protocol("paper")
 OBSERVED = replace(PAPER, name="observed", start="observation")
 SWITCHES: tuple[str, ...] = tuple(_CHOICES)
-FAULTS: tuple[str, ...] = SWITCHES[SWITCHES.index("wrong") :]
+FAULTS: tuple[str, ...] = tuple(one.name for one in fields(Protocol) if one.metadata.get("fault"))
 """The switches in which text and code agree: their first value is off."""
 DEPARTURES: tuple[str, ...] = tuple(switch for switch in SWITCHES if switch not in FAULTS)
 """The switches in which text and code differ: their first value is the text's, their second the code's."""
