@@ -44,6 +44,13 @@ def test_the_words_follow_from_the_logs(setting):
     )
 
 
+@pytest.mark.parametrize(("delay", "late"), [("1", "1 step"), ("2", "2 steps")])
+def test_a_late_answer_says_by_how_many_steps(delay, late):
+    recorded = record_pair("objectstate", ("simple",), 9, protocol=f"paper:delay={delay}")
+    decision = Decision(recorded, first_worth_telling(recorded["runs"][0]))
+    assert f"the answer comes {late} later." in decision.texts()[STEPS.index("Probe")]
+
+
 def test_each_picture_adds_to_the_one_before():
     recorded = record_pair("objectstate", seed=4)
     decision = Decision(recorded, first_worth_telling(recorded["runs"][0]))

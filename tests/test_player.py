@@ -176,6 +176,17 @@ def test_what_is_told_of_a_step_is_what_its_gate_compared(scripts):
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize(("delay", "late"), [("1", "1 step"), ("2", "2 steps")])
+def test_a_late_answer_says_by_how_many_steps(scripts, delay, late):
+    run = tell(scripts, record_pair("objectstate", ("simple",), 9, protocol=f"paper:delay={delay}"))["runs"][
+        0
+    ]
+    replies = [told for told in run["reply"] if told]
+    assert replies
+    assert all(f"but the answer comes {late} later;" in told for told in replies)
+
+
+@pytest.mark.browser
 def test_a_policy_of_ones_own_is_told_with_its_own_score(scripts):
     mine = custom_policy("mine", lambda view: 2.0 * view.d, "<b>Mine</b>")
     made = record_pair("graphnav", ("mine", "periodic"), 1003, "S1", "observed", "perfect", own=[mine])

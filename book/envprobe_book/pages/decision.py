@@ -18,6 +18,7 @@ from envprobe_book.pages.markup import number
 from envprobe_book.pages.worlds import value_word
 from envprobe_book.reproduce.sections import ROOT
 from envprobe_core.compiled.records import UNKNOWN, WAIT
+from envprobe_core.errors import counted
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.regimes import REGIMES
@@ -186,7 +187,8 @@ class Decision:
         if not run["answered"] or rules["answer"] != "delivered":
             came = "No answer reaches the agent."
         elif rules["delay"] != "0":
-            came = f"The world says <em>{told}</em>; the answer comes {rules['delay']} steps later."
+            late = counted(int(rules["delay"]), "step")
+            came = f"The world says <em>{told}</em>; the answer comes {late} later."
         elif rules["wrong"] != "0":
             came = f"The world says <em>{told}</em>; the agent may be told another value."
         elif run["useful"][t]:

@@ -187,7 +187,7 @@ function replyOf(scene, { answer, delay, wrong }, run, t, field, answered) {
   const ways = [
     [!answered, `but the answer is withheld; the table keeps ${held}`],
     [answer !== "delivered", `but the answer is only logged; the table keeps ${held}`],
-    [delay !== "0", `but the answer comes ${delay} steps later; the table holds ${held}`],
+    [delay !== "0", `but the answer comes ${delay} step${delay === "1" ? "" : "s"} later; the table holds ${held}`],
     [wrong !== "0", `but the agent may be told another value; it held ${held}`],
     [run.useful[t], `which corrects the belief (${held})`],
     [true, "which confirms the belief"],
