@@ -19,7 +19,7 @@ from envprobe_core.conditions import Condition, make_condition
 from envprobe_core.engine.batch import EpisodeBatch, simulate
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
-from envprobe_core.protocols import PAPER, parse_protocol, turned
+from envprobe_core.protocols import PAPER, SWITCHES, parse_protocol, turned
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS
 from test_engine import HIDDEN
@@ -119,6 +119,16 @@ def test_a_value_as_likely_as_another_stays_and_what_is_ruled_out_is_unknown():
     assert notes.chance[0, 0, room] == 0
     assert notes.chance[0, 0].sum() == pytest.approx(1.0)
     assert episodes.block.table.value[0, 0] == UNKNOWN  # all other rooms are alike
+
+
+ANY = (  # what Bayes' rule takes as it is: it changes neither how the world moves nor what shows
+    "start", "answer", "instances", "baselines", "end", "accuracy", "pairing", "encoding", "onset",
+    "actions", "confident", "useful", "oracle", "threshold", "seeds", "wrong",
+)  # fmt: skip
+
+
+def test_of_every_switch_it_is_decided_whether_notes_need_a_value():
+    assert sorted([*NEEDED, *ANY]) == sorted(SWITCHES)
 
 
 @pytest.mark.parametrize("switch", NEEDED)

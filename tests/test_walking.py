@@ -11,11 +11,13 @@ from built_book import SMALL, engine_page
 from daily import nightly
 from envprobe_book import compare, run
 from envprobe_book.live_figures import walk
+from envprobe_book.live_figures.explorer import FAULTS_IN_WORDS, explorer
 from envprobe_book.live_figures.scripts import front_end
 from envprobe_book.live_figures.walking import along
 from envprobe_book.pages.markup import signed
-from envprobe_book.pages.switches import deeds
-from envprobe_core.protocols import DEPARTURES, parse_protocol, switch_values
+from envprobe_book.pages.switches import OTHERS, deeds, protocol_title
+from envprobe_core.errors import InputError
+from envprobe_core.protocols import DEPARTURES, FAULTS, parse_protocol, switch_values
 
 ACCURACY = {
     "start", "memory", "answer", "clock", "rates", "instances", "sight", "structure", "baselines", "end",
@@ -28,6 +30,22 @@ def test_every_departure_has_words_both_ways():
     assert {*deeds(), "seeds"} == {*DEPARTURES}
     for switch, words in deeds().items():
         assert {*words} == {*switch_values(switch)}
+
+
+def test_every_other_switch_has_words_in_titles_and_in_the_explorer():
+    assert {*OTHERS} == {*FAULTS, "seeds"}
+    assert {*FAULTS_IN_WORDS} == {*FAULTS}
+
+
+def test_a_switch_without_words_is_refused_with_the_place_where_they_belong(monkeypatch):
+    monkeypatch.delitem(OTHERS, "delay")
+    with pytest.raises(InputError, match=r"'delay' has no words in switches.json, nor in OTHERS; there are "):
+        protocol_title("paper:delay=2")
+    monkeypatch.delitem(FAULTS_IN_WORDS, "delay")
+    with pytest.raises(
+        InputError, match="'delay' has no words in FAULTS_IN_WORDS; there are those of wrong, f"
+    ):
+        explorer().as_data()
 
 
 def test_a_walk_is_what_compare_finds_and_its_shares_add_up():

@@ -14,13 +14,13 @@ from envprobe_book.claims import printed_levels
 from envprobe_book.live_figures.scripts import lab_widget
 from envprobe_book.pages.figures import POLICY_STYLES, policy_title
 from envprobe_book.pages.markup import script_json
-from envprobe_book.pages.switches import deeds
+from envprobe_book.pages.switches import deeds, words_of
 from envprobe_core.comparing import STRATA
 from envprobe_core.conditions import find_policies, find_profile, find_regime, parse_seeds
 from envprobe_core.errors import InputError
 from envprobe_core.naming import find_name
 from envprobe_core.policies import POLICIES, THRESHOLD, find_policy
-from envprobe_core.protocols import PROTOCOLS, in_words, parse_protocol
+from envprobe_core.protocols import FAULTS, PROTOCOLS, in_words, parse_protocol
 from envprobe_core.worlds import WORLDS, world_titles
 
 POOL = "pool"
@@ -61,7 +61,7 @@ class Explorer:
             "series": series,
             "protocols": {name: in_words(name) for name in PROTOCOLS},
             "switches": switches_in_words(),
-            "faults": FAULTS_IN_WORDS,
+            "faults": {fault: words_of(fault, FAULTS_IN_WORDS, "FAULTS_IN_WORDS") for fault in FAULTS},
             "printed": printed_points(),
             "about": ABOUT,
         }
