@@ -13,6 +13,7 @@ import io
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from envprobe_core.policies import POLICIES
@@ -117,7 +118,7 @@ class Style:
         return {"colour": light, "dark": dark, "marker": self.marker, "filled": self.filled}
 
 
-POLICY_STYLES: dict[str, Style] = {
+_OWN_STYLES: dict[str, Style] = {
     "no-probe": Style(INK, "o", filled=False),
     "random": Style(PURPLE, "s"),
     "periodic": Style(VERMILLION, "D"),
@@ -140,6 +141,11 @@ POLICY_STYLES: dict[str, Style] = {
     "voi-accuracy": Style(ROSE, "^"),
     "voi-success": Style(ROSE, ">"),
 }
+_IN_INK = cycle("sDv^<>pP")  # outlines that no style above has in ink
+POLICY_STYLES: dict[str, Style] = _OWN_STYLES | {
+    name: Style(INK, next(_IN_INK)) for name in POLICIES if name not in _OWN_STYLES
+}
+"""Of every policy; one that has none of its own is drawn in ink."""
 PLAIN = Style(INK, "o")
 """Of what is no policy: hues belong to policies."""
 TERM_TINTS = {"c": 0.85, "s": 0.6, "u": 0.35, "d": 0.15}
