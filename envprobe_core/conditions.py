@@ -14,7 +14,7 @@ from envprobe_core import policies, protocols
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.naming import Titles, split_names
-from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy, remembers
+from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy, rules_for
 from envprobe_core.protocols import PAPER, Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.worlds import MODULES, WORLDS, World, find_world, make_world, world_titles
@@ -69,8 +69,8 @@ class Condition:
     def __post_init__(self) -> None:
         """Refuse a budget or threshold that cannot be meant, and decide what is in force."""
         object.__setattr__(self, "world", find_world(self.world))
-        if remembers(self.policy) and self.world not in WORLDS:
-            accepted = ", ".join(WORLDS)
+        if (known := rules_for(self.policy)) is not None and self.world not in known:
+            accepted = ", ".join(known)
             raise InputError(f"policy {self.policy.name} has no rules for {self.world}; accepted: {accepted}")
         if self.world not in WORLDS:
             self._refuse_what_only_the_papers_worlds_have()

@@ -255,7 +255,7 @@ def test_poisoned_gold_changes_no_decision(world, protocol):
     ],
 )
 def test_oracles_alone_look_at_gold_and_weights(spoil, noticed):
-    """And policies with a memory alone at what the agent observes."""
+    """And of what the agent observes VoI alone takes notes, by which other policies may rank too."""
     found = set()
     for name, world in product(POLICIES, WORLDS):
         condition, some = make_condition(world, name), np.arange(10)

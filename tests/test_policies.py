@@ -1,5 +1,10 @@
 """Every policy on hand-worked sights: which rows probe, which field, at which score."""
 
+import os
+import shutil
+import subprocess
+import sys
+import types
 from dataclasses import replace
 
 import numpy as np
@@ -7,14 +12,16 @@ import pytest
 
 from envprobe_core import policies
 from envprobe_core.compiled.numba_support import kernel
-from envprobe_core.compiled.records import NONE, new
+from envprobe_core.compiled.records import NONE, TABLE, new
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import episode_dtype, kernel_params
 from envprobe_core.engine.kernel import STALENESS_TERM, UNCERTAINTY_TERM
 from envprobe_core.errors import InputError
-from envprobe_core.policies import POLICIES, custom_policy, find_policy, gates
+from envprobe_core.policies import POLICIES, custom_policy, find_policy, gates, joining, voi
+from envprobe_core.policies.base import Policy, Rule
 from envprobe_core.policies.custom import rule_of
 from envprobe_core.protocols import PAPER, RELEASED, parse_protocol
+from envprobe_core.sources import ROOT
 
 STALENESS = np.array([[0, 5, 10, 40], [0, 0, 0, 0]])
 CONFIDENCE = np.array([[100, 90, 60, 75], [100, 100, 100, 100]])
@@ -169,8 +176,8 @@ def test_the_register():
     assert list(POLICIES) == [*paper, *values, "late", "late-stalest", "late-mismatch"]
     assert [p.name for p in POLICIES.values()] == list(POLICIES)
     assert list(policies.OF_THE_PAPER) == paper
-    noted = [name for name, policy in POLICIES.items() if policies.remembers(policy)]
-    assert noted == [*values, "late-mismatch"]
+    bound = [name for name, policy in POLICIES.items() if policies.rules_for(policy) is not None]
+    assert bound == [*values, "late-mismatch"]
     for attribute, names in {
         "sees_gold": ["oracle", "oracle-tw"],
         "has_threshold": [*simple, "placebo", "yoked"],
@@ -206,3 +213,143 @@ def test_names_that_are_unknown_or_taken_and_a_readers_own_score():
     assert outcome(own) == [0, None]
     assert own.scaled_threshold(1.5, RELEASED) == 1.5
     assert replace(own, name="other").answered
+
+
+OWN = {  # of a module that is accepted beside the others
+    "POLICIES": (Policy("doubted", "Doubted", Rule(14)),),
+    "KINDS": {14: "Probe a doubted field"},
+    "MEMORY": {"asked": TABLE},
+    **{name: getattr(voi, name) for name in ("opens", "begin", "notice")},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({}, None),
+        ({"MEMORY": None, "begin": None, "notice": None}, None),
+        ({"POLICIES": None}, "lacks POLICIES"),
+        ({"begin": None}, "lacks begin"),
+        ({"MEMORY": None}, "lacks MEMORY"),
+        ({"KINDS": None, "opens": None, "notice": None}, "lacks KINDS, opens, notice"),
+        ({"notice": voi.opens}, r"notice\(.*, reader\) takes 4; accepted is notice\(params, episode\)"),
+        ({"POLICIES": Policy("doubted", "Doubted", Rule(14))}, r"POLICIES Policy\(.* a tuple of policies is"),
+        ({"POLICIES": OWN["POLICIES"] * 2}, "'doubted' is the name of two policies"),
+        ({"KINDS": (14,)}, r"KINDS \(14,\) is not accepted; sentences by whole numbers are"),
+        ({"MEMORY": {"asked": 3}}, r"MEMORY {'asked': 3} is not accepted; dtypes by names are"),
+        ({"MEMORY": {"table": TABLE}}, "MEMORY name 'table' is that of a part of every episode"),
+        ({"MEMORY": voi.MEMORY}, "MEMORY name 'evidence' is taken by envprobe_core.policies.voi"),
+        ({"KINDS": {4: "Score"}}, "kind 4 is taken by envprobe_core.policies.rules; 14 is free"),
+        (
+            {"POLICIES": (Policy("simple", "Mine", Rule(14)),)},
+            "policy name or title 'simple' is taken by policy 'simple' of envprobe_core.policies.rules",
+        ),
+        ({"POLICIES": (Policy("mine", "VoI", Rule(14)),)}, "'VoI' is taken by policy 'voi' of envprobe_core"),
+    ],
+)
+def test_what_is_no_module_of_policies_is_refused_in_one_line(change, says):
+    module = types.ModuleType("own")
+    vars(module).update({name: value for name, value in (OWN | change).items() if value is not None})
+    assert joining.holds_policies(module)
+    if says is None:
+        return joining.check(module, policies.MODULES)
+    with pytest.raises(InputError, match=f"^policy module own:? .*{says}") as refused:
+        joining.check(module, policies.MODULES)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_function_that_is_not_compiled_is_refused():
+    module = types.ModuleType("own")
+    vars(module).update(OWN | {"opens": lambda params, rule, episode, reader: True})
+    with pytest.raises(InputError, match="policy module own: opens is not compiled; it needs the decorator"):
+        joining.check(module, policies.MODULES)
+
+
+MODULE = """
+from envprobe_core.compiled.numba_support import inline
+from envprobe_core.compiled.records import Int, dtype_of
+from envprobe_core.policies.base import Policy, Rule
+
+KINDS = {14: "Probe the first field once and never again"}
+POLICIES = (Policy("%s", "Own", Rule(14)),)
+MEMORY = {"asked": dtype_of(("before", Int))}
+
+
+@inline
+def begin(params, episode):
+    episode.asked.before = 0
+
+
+@inline
+def notice(params, episode):
+    pass
+
+
+@inline
+def opens(params, rule, episode, reader):
+    episode.sight.first = 0
+    episode.asked.before += 1
+    return episode.asked.before == 1
+"""
+ASKED = """
+import numpy as np
+import corridor
+from envprobe_book.live_figures.explorer import explorer
+from envprobe_book.pages.figures import style_of
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import simulate_logged
+from envprobe_core.policies import MODULES, POLICIES, find_policy
+from envprobe_core.worlds import register
+
+series = explorer().as_data()["series"]
+assert {*series} == {*POLICIES}
+print(find_policy("Own").name, MODULES[-1].__name__, series["own"], style_of("own").mark())
+register(corridor)
+for world in ("tooldag", "corridor"):
+    probes = simulate_logged(make_condition(world, "own"), np.arange(2)).probe
+    assert (probes[:, 0] == 0).all() and (probes[:, 1:] < 0).all()
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A package that is the core's, to whose policies a file can be added."""
+    core = tmp_path / "envprobe_core"
+    core.mkdir()
+    for path in (ROOT / "envprobe_core").iterdir():
+        if path.name != "policies":
+            (core / path.name).symlink_to(path)
+    shutil.copytree(ROOT / "envprobe_core/policies", core / "policies")
+    return tmp_path
+
+
+def asked_in(tree, *command):
+    """What a command prints and how it ends where that package is found first, in plain Python."""
+    paths = [str(tree), str(ROOT / "book"), str(ROOT / "tests")]
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=tree,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_file_in_the_folder_joins_in_every_world_and_is_drawn_in_ink(tree):
+    (tree / "envprobe_core/policies/own.py").write_text(MODULE % "own", encoding="utf-8")
+    found = asked_in(tree, "-c", ASKED)
+    mark = "{'colour': 'currentColor', 'dark': 'currentColor', 'marker': 's', 'filled': True"
+    said = f"own envprobe_core.policies.own {mark}, 'title': 'Own', 'dash': ''}} {mark}}}\n"
+    assert (found.stderr, found.stdout) == ("", said)
+
+
+def test_a_file_that_takes_a_name_is_refused_by_commands_in_a_line(tree):
+    (tree / "envprobe_core/policies/own.py").write_text(MODULE % "simple", encoding="utf-8")
+    found = asked_in(tree, "-m", "envprobe_book", "list")
+    assert found.returncode == 2
+    assert found.stderr == (
+        "envprobe: policy module envprobe_core.policies.own: policy name or title 'simple' is taken by "
+        "policy 'simple' of envprobe_core.policies.rules; choose another\n"
+    )

@@ -13,9 +13,9 @@ def main() -> None:
 
         try:
             check_extra("cli", "the command envprobe")
-        except InputError as error:
+            from envprobe_book import cli
+        except InputError as error:  # also of a module of worlds or policies, which is read at once
             sys.exit(_fail(str(error)))
-        from envprobe_book import cli
     except KeyboardInterrupt:
         sys.exit(_fail("interrupted", 130))
     cli.main()

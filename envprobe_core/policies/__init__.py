@@ -3,13 +3,22 @@
 A policy sees the belief table, the score terms and the proposal; only the two oracles are shown gold. A
 module holds some of them:
 
-    POLICIES   by their names
-    KINDS      the numbers of its rules, which no other module has, and what each does in a sentence
-    opens      writes the field that it ranks first into `episode.sight.first`; says whether to probe it now
-    MEMORY     of one that remembers: the records that it keeps in an episode, by name
-    begin, notice   what it does with these at the first step, and before each decision
+    POLICIES    a tuple of `base.Policy`, whose names and titles no other has
+    KINDS       the numbers of its rules, which no other module has, and what each does in a sentence
+    opens(params, rule, episode, reader)
+                writes the field that it ranks first into `episode.sight.first`; says whether to probe it now.
+                A rule that only ranks, as a policy's `selector`, says False
+    MEMORY      of one that remembers: the dtypes of the records that it keeps in an episode, by name
+    begin(params, episode), notice(params, episode)
+                what it does with these at the first step, and before each decision; both are needed, also
+                where one does nothing
+    RULES_FOR   of one that has no rules for some worlds: the names of those for which it has
 
-A module of one's own is a file in this folder. A reader's function (`custom_policy`) is shorter.
+The functions are compiled: each stands below the decorator `inline` of `compiled.numba_support`. `late` is a
+short module, `voi` one that remembers. `joining` says in a line what a module lacks.
+
+A module of one's own is a file in this folder. CONTRIBUTING.md has the steps, and what then is renewed. A
+reader's function (`custom_policy`) is shorter.
 """
 
 import pkgutil
@@ -22,42 +31,52 @@ import numpy as np
 
 from envprobe_core.errors import InputError
 from envprobe_core.naming import find_name
-from envprobe_core.policies import late, rules, voi
+from envprobe_core.policies import joining, late, rules, voi
 from envprobe_core.policies.base import TERMS, THRESHOLD, Policy, Rule, hybrid
 from envprobe_core.policies.custom import Score
 from envprobe_core.policies.voi import value_policy
 
 __all__ = ["TERMS", "THRESHOLD", "Policy", "Rule", "hybrid", "value_policy"]
 
-MODULES: list[ModuleType] = [rules, voi, late]
+MODULES: list[ModuleType] = []
 """The paper's policies, ours, and every other module of this folder that has some."""
-for _file in pkgutil.iter_modules(__path__):
-    if _file.name != "gates":  # which joins them
-        _module = import_module(f"{__name__}.{_file.name}")
-        if hasattr(_module, "KINDS") and _module not in MODULES:
-            MODULES.append(_module)
-
+POLICIES: dict[str, Policy] = {}
 KINDS: dict[int, str] = {}
 """What each kind of rule does, in a sentence."""
-for _module in MODULES:
-    for _kind in KINDS.keys() & _module.KINDS:
-        raise InputError(f"{_module.__name__}: kind {_kind} is taken; {max(KINDS) + 1} is free")
-    KINDS |= _module.KINDS
 
-POLICIES: dict[str, Policy] = {policy.name: policy for module in MODULES for policy in module.POLICIES}
+
+def _join(module: ModuleType) -> None:
+    joining.check(module, MODULES)
+    MODULES.append(module)
+    POLICIES.update((policy.name, policy) for policy in module.POLICIES)
+    KINDS.update(module.KINDS)
+
+
+for _module in (rules, voi, late):
+    _join(_module)
+for _file in pkgutil.iter_modules(__path__):
+    if _file.name != "gates":  # which asks them all
+        _module = import_module(f"{__name__}.{_file.name}")
+        if joining.holds_policies(_module) and _module not in MODULES:
+            _join(_module)
+for _policy in POLICIES.values():
+    for _kind in _policy.kinds:
+        if _kind not in KINDS:  # it would never probe
+            raise InputError(f"policy {_policy.name!r}: no module has rules of kind {_kind}")
+
 OF_THE_PAPER: dict[str, Policy] = {policy.name: policy for policy in rules.POLICIES}
 """The paper's policies, its ablations and the placebos: all but VoI and what a sceptic sets beside it."""
 
 
-def remembers(policy: Policy) -> bool:
-    """Whether a policy keeps notes of what it was shown.
+def rules_for(policy: Policy) -> tuple[str, ...] | None:
+    """The worlds that a policy has rules for; None where it has for all.
 
-    >>> remembers(POLICIES["voi"]), remembers(POLICIES["late-mismatch"]), remembers(POLICIES["simple"])
-    (True, True, False)
+    >>> rules_for(POLICIES["late-mismatch"]), rules_for(POLICIES["late"])
+    (('tooldag', 'objectstate', 'graphnav'), None)
     """
-    return any(
-        hasattr(module, "MEMORY") and kind in module.KINDS for module in MODULES for kind in policy.kinds
-    )
+    asked = [module for module in MODULES if not module.KINDS.keys().isdisjoint(policy.kinds)]
+    limits = [module.RULES_FOR for module in asked if hasattr(module, "RULES_FOR")]
+    return tuple(world for world in limits[0] if all(world in own for own in limits)) if limits else None
 
 
 def memories() -> dict[str, np.dtype]:

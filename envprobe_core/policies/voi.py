@@ -31,7 +31,7 @@ from envprobe_core.compiled.records import (
     with_bit,
 )
 from envprobe_core.policies.base import Policy, Rule
-from envprobe_core.worlds import graphnav, nothing, of_each, zero
+from envprobe_core.worlds import WORLDS, graphnav, nothing, of_each, zero
 from envprobe_core.worlds.base import DROP_PROBABILITY
 
 VOI, NOTED = 9, 13
@@ -50,6 +50,7 @@ included; whether it has begun, and whether the task was seen done; each node's 
 is what an answer about each field is worth at the end, for its arithmetic.
 """
 MEMORY = {"evidence": EVIDENCE}
+RULES_FOR = tuple(WORLDS)  # its arithmetic differs by world (end of this file)
 LEARNED = -1.0  # as the rate that it is told
 
 PRIOR_CHANGES, PRIOR_STEPS = 0.5, 5.0  # as if half a change had been seen in five steps, before any is

@@ -23,6 +23,7 @@ from typing import Any
 from envprobe_core.compiled.numba_support import ByWorld, inline
 from envprobe_core.errors import InputError
 from envprobe_core.naming import find_name
+from envprobe_core.own_modules import arguments_of, check_arguments
 from envprobe_core.protocols import PAPER, Protocol
 from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.worlds import base, graphnav, objectstate, tooldag
@@ -107,7 +108,7 @@ def required(home: Found = itself) -> Callable[[Callable[..., Any]], Any]:
 
     def join(function: Callable[..., Any]) -> Any:
         name = function.__name__
-        _required[name] = _arguments(function), home
+        _required[name] = arguments_of(function), home
         for module in MODULES.values():
             _check(module)
         return _join(lambda module: getattr(home(module), name))
@@ -132,18 +133,7 @@ def _check(module: ModuleType) -> None:
     if missing:
         raise InputError(f"world module {module.__name__} lacks {', '.join(missing)}")
     for name, (due, home) in _required.items():
-        taken = _arguments(getattr(home(module), name))
-        if len(taken) != len(due):
-            accepted = f"accepted is {name}({', '.join(due)})"
-            raise InputError(
-                f"world {module.NAME!r}: {name}({', '.join(taken)}) takes {len(taken)}; {accepted}"
-            )
-
-
-def _arguments(function: Any) -> list[str]:
-    """The names of the arguments that a function must be given, compiled or not."""
-    known = inspect.signature(getattr(function, "py_func", function)).parameters.values()
-    return [one.name for one in known if one.default is one.empty]
+        check_arguments(f"world {module.NAME!r}", name, getattr(home(module), name), due)
 
 
 def _join(find: Found) -> Callable[..., Any]:
