@@ -12,6 +12,7 @@ import pytest
 from daily import nightly
 from envprobe_core.engine.batch import simulate, simulate_logged
 from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.worlds import WORLDS, make_world
 from golden.cells import (
     DECISIONS,
@@ -20,6 +21,10 @@ from golden.cells import (
     STATES,
     canonical,
     digest,
+    fault_sets,
+    faults_matter,
+    faults_of,
+    faulty_key,
     read_cell,
     read_episodes,
     read_rows,
@@ -64,12 +69,19 @@ def disagreements(episode):
 
 
 def test_everything_is_there():
-    conditions = [(row["policy"], row["world"]) for row in ROWS]
-    assert len(conditions) == len({named(row) for row in ROWS})
-    assert {conditions.count(pair) for pair in product(POLICIES, WORLDS)} == {45}
+    assert len(ROWS) == len({named(row) for row in ROWS})
+    plain = [(row["policy"], row["world"]) for row in ROWS if not faults_of(row)]
+    assert {plain.count(pair) for pair in product(POLICIES, WORLDS)} == {45}
+    faulty = [faulty_key(row) for row in ROWS if faults_of(row)]
+    assert {faulty.count(key) for key in product(WORLDS, PROTOCOLS, fault_sets())} == {2}
+    assert len(faulty) == 2 * len({*faulty})
     assert len(EPISODES) > 40
     assert all(episode["row"] in ROWS for episode in EPISODES)
     assert {*STATES, *DECISIONS, "score", "steps", "success"} == set(RECORDED)
+
+
+def test_every_fault_that_is_frozen_does_something():
+    assert [named(row) for row in ROWS if faults_of(row) and not faults_matter(row)] == []
 
 
 @pytest.mark.parametrize("world", WORLDS)

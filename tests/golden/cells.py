@@ -15,6 +15,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.conditions import AgentProfile, Condition, find_profile, find_regime, parse_seeds
+from envprobe_core.engine.batch import simulate
 from envprobe_core.policies import find_policy
-from envprobe_core.protocols import parse_protocol
+from envprobe_core.protocols import FAULTS, parse_protocol, switch_values, turned
 
 CELLS = Path(__file__).with_name("cells.csv")
 EPISODES = Path(__file__).with_name("trajectories.json.gz")
@@ -74,6 +76,30 @@ def read_cell(row: Mapping[str, str]) -> tuple[Condition, npt.NDArray[np.int64]]
         float(row["threshold"]) if row["threshold"] else None,
     )
     return cell, parse_seeds(row["seeds"])
+
+
+def faults_of(row: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the faults that a row's protocol turns on."""
+    protocol = parse_protocol(row["protocol"])
+    return tuple(fault for fault in FAULTS if getattr(protocol, fault) != switch_values(fault)[0])
+
+
+def faulty_key(row: Mapping[str, str]) -> tuple[str, str, tuple[str, ...]]:
+    """Return a row's world, the named protocol in which switches are turned, and its faults."""
+    return row["world"], row["protocol"].partition(":")[0], faults_of(row)
+
+
+def faults_matter(row: Mapping[str, str]) -> bool:
+    """Return whether an episode of a row would be another one without its faults."""
+    cell, seeds = read_cell(row)
+    sound = turned(cell.protocol, **{fault: switch_values(fault)[0] for fault in faults_of(row)})
+    found = (simulate(one, seeds)["digest"].tolist() for one in (cell, replace(cell, protocol=sound)))
+    return next(found) != next(found)
+
+
+def fault_sets() -> list[tuple[str, ...]]:
+    """Return the faults that are frozen together: each alone, and all."""
+    return [*((fault,) for fault in FAULTS), FAULTS]
 
 
 def read_rows() -> list[dict[str, str]]:

@@ -29,11 +29,24 @@ from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import DEPARTURES, PROTOCOLS, switch_values
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS
-from golden.cells import CELLS, EPISODES, FLOAT, RECORDED, canonical, digest, read_cell, read_rows
+from golden.cells import (
+    CELLS,
+    EPISODES,
+    FLOAT,
+    RECORDED,
+    canonical,
+    digest,
+    fault_sets,
+    faults_matter,
+    faults_of,
+    faulty_key,
+    read_cell,
+    read_rows,
+)
 from test_golden_engine import measured, named
 
 DRAWS = 20262  # seed of the cells that are added
-CELLS_EACH = 45  # of every world and policy
+CELLS_EACH = 45  # of every world and policy, without a fault
 SEEDS = 4  # episodes of a cell
 STRIDE = 61  # of the cells whose first episode is kept whole; shares no factor with worlds times policies
 
@@ -69,29 +82,52 @@ def draw_profile(rng: random.Random) -> str:
     return json.dumps({name: value for name, value in drawn.items() if value != plain[name]})
 
 
+def draw_row(rng: random.Random, world: str, policy: str, protocol: str) -> Row:
+    """Draw a cell of a world, a policy and a protocol, all else at random."""
+    regime = rng.choice(sorted(REGIMES))
+    budget = rng.choice(("", str(rng.randint(0, REGIMES[regime].horizon))))
+    threshold = rng.choice(("", str(round(rng.uniform(0.2, 3.6), rng.choice((1, 2, 16))))))
+    huge = rng.random() < 0.02
+    first = LARGEST_SEED - SEEDS + 1 - rng.randrange(1000) if huge else rng.randrange(10**6 + 1)
+    while any(seed in RESERVED for seed in range(first, first + SEEDS)):
+        first = rng.randrange(10**6 + 1)
+    return {
+        "world": world,
+        "policy": policy,
+        "regime": regime,
+        "protocol": protocol,
+        "profile": draw_profile(rng),
+        "budget": budget,
+        "threshold": threshold if POLICIES[policy].has_threshold else "",
+        "seeds": f"{first}:{first + SEEDS}",
+    }
+
+
 def draw_rows(rng: random.Random, there: list[Row]) -> Iterator[Row]:
-    """Draw cells until every world and policy has as many, all else at random."""
-    have = Counter((row["world"], row["policy"]) for row in there)
+    """Draw cells until every world and policy has as many without a fault."""
+    have = Counter((row["world"], row["policy"]) for row in there if not faults_of(row))
     for number, world, policy in product(range(CELLS_EACH), sorted(WORLDS), sorted(POLICIES)):
-        if number < have[world, policy]:
-            continue
-        regime = rng.choice(sorted(REGIMES))
-        budget = rng.choice(("", str(rng.randint(0, REGIMES[regime].horizon))))
-        threshold = rng.choice(("", str(round(rng.uniform(0.2, 3.6), rng.choice((1, 2, 16))))))
-        huge = rng.random() < 0.02
-        first = LARGEST_SEED - SEEDS + 1 - rng.randrange(1000) if huge else rng.randrange(10**6 + 1)
-        while any(seed in RESERVED for seed in range(first, first + SEEDS)):
-            first = rng.randrange(10**6 + 1)
-        yield {
-            "world": world,
-            "policy": policy,
-            "regime": regime,
-            "protocol": draw_protocol(rng),
-            "profile": draw_profile(rng),
-            "budget": budget,
-            "threshold": threshold if POLICIES[policy].has_threshold else "",
-            "seeds": f"{first}:{first + SEEDS}",
-        }
+        if number >= have[world, policy]:
+            yield draw_row(rng, world, policy, draw_protocol(rng))
+
+
+def draw_faulty_rows(rng: random.Random, there: list[Row]) -> Iterator[Row]:
+    """Draw cells until each fault, alone and with all others, does something in every world and protocol.
+
+    VoI, which reckons with what comes late, has one of each, and one is of a policy that is drawn. The public
+    code delivers no answer, so that none could be wrong or late: here it does.
+    """
+    have = Counter((*faulty_key(row), row["policy"] == "voi") for row in there)
+    others = sorted(set(POLICIES) - {"voi"})
+    keys = product(sorted(WORLDS), sorted(PROTOCOLS), fault_sets())
+    for (world, name, faults), of_voi in product(keys, (True, False)):
+        while not have[world, name, faults, of_voi]:
+            turned = [f"{one}={rng.choice(switch_values(one)[1:])}" for one in faults]
+            protocol = f"{name}:{','.join([*turned, 'answer=delivered'])}"
+            row = draw_row(rng, world, "voi" if of_voi else rng.choice(others), protocol)
+            if faults_matter(row):
+                have[world, name, faults, of_voi] += 1
+                yield row
 
 
 def plain(part: npt.NDArray[Any]) -> Any:
@@ -103,7 +139,7 @@ def main() -> None:
     """Run the cells that are there and those that are added, and write both files."""
     rows = [{name: row[name] for name in row if name not in ("recorded", "measured")} for row in read_rows()]
     before = {named(row): (row["recorded"], row["measured"]) for row in read_rows()}
-    rows += draw_rows(random.Random(DRAWS), rows)
+    rows += [*draw_rows(random.Random(DRAWS), rows), *draw_faulty_rows(random.Random(DRAWS), rows)]
     episodes, changed = [], Counter[str]()
     for number, row in enumerate(rows):
         cell, seeds = read_cell(row)
