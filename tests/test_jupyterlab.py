@@ -145,6 +145,8 @@ def test_a_sections_figure_answers_its_sliders_without_the_kernel(page, lab):
     said = numbers.text_content()
     sentence = page.locator(".live-told:not(.live-handle)", has_text=re.compile(r"\d\.\d")).first
     told = sentence.text_content()
+    closing = page.locator("blockquote", has_text="Take away").locator(".live-told").first
+    closed = closing.text_content()
     budget.focus()
     for _ in range(3):  # JupyterLab leaves the arrow keys to the slider
         page.keyboard.press("ArrowRight")
@@ -152,6 +154,7 @@ def test_a_sections_figure_answers_its_sliders_without_the_kernel(page, lab):
     live.locator(".live-note", has_text="Run in this page").wait_for(timeout=60_000)
     assert numbers.text_content() != said
     playwright.expect(sentence).not_to_have_text(told)
+    playwright.expect(closing).not_to_have_text(closed)
     other = page.locator(".live-figure").nth(1)
     assert other.locator("input[data-knob=budget]").input_value() == "10", "one setting for all figures"
     live.get_by_role("button", name="Back to this page").click()

@@ -214,7 +214,9 @@ def test_draw_tells_its_values_and_what_is_printed_or_nondominated(kind):
 
 def test_a_sentence_that_is_not_so_fails_the_book_and_says_so_elsewhere(monkeypatch):
     yes = conclude("Yes.", when=pd.Series([True, True]))
-    assert yes._repr_mimebundle_() == {"text/markdown": "Yes.", "text/plain": "Yes."}
+    shown = yes._repr_mimebundle_()
+    assert shown.pop("application/vnd.jupyter.widget-view+json"), "JupyterLab's says what it belongs to"
+    assert shown == {"text/markdown": "Yes.", "text/plain": "Yes."}
     with monkeypatch.context() as patch:
         patch.setenv(EXECUTED, "here")
         assert yes._repr_mimebundle_() == {"text/markdown": yes.markdown, "text/plain": "Yes."}

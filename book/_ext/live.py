@@ -19,7 +19,7 @@ from envprobe_book.classroom import policy_page
 from envprobe_book.live_figures import scripts as live_figures
 from envprobe_book.page_engine import HERE, SCRIPT, write_page_engine
 from envprobe_book.pages import other_seeds
-from envprobe_book.pages.markup import LIVE, span_of
+from envprobe_book.pages.markup import LIVE, MARK, span_of
 from envprobe_book.reproduce.sections import file_digest
 from envprobe_core.compiled.compiled_files import EDITION
 
@@ -39,6 +39,16 @@ def mark_sentences(app: Sphinx, doctree: nodes.document) -> None:
         if scheme != LIVE:
             continue
         link.replace_self(nodes.raw("", span_of(told), format="html"))
+
+
+def take_marks_away(app: Sphinx, error: Exception | None) -> None:
+    """Leave no marks in the notebooks that pages offer: other hosts write out their addresses."""
+    if error or app.builder.format != "html":
+        return
+    for path in (Path(app.outdir) / "_sources" / "executed").glob("*.ipynb"):
+        text = path.read_text(encoding="utf-8")
+        if (plain := MARK.sub("", text)) != text:
+            path.write_text(plain, encoding="utf-8")
 
 
 class AtSetting(SphinxRole):
@@ -98,4 +108,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_role("at", AtSetting())
     app.connect("doctree-read", mark_sentences, priority=BEFORE_THE_CHECK)
     app.connect("html-page-context", add_engine)
+    app.connect("build-finished", take_marks_away)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

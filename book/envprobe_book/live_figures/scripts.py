@@ -59,7 +59,7 @@ class LabFigure(anywidget.AnyWidget):
 
 
 class LabSentence(anywidget.AnyWidget):
-    """A told sentence in JupyterLab: the script of any figure of the notebook says it anew."""
+    """A sentence in JupyterLab: any figure of the notebook says it anew, or what it belongs to."""
 
     _esm = """export default {
   render({ model, el }) {
@@ -84,7 +84,7 @@ def lab_html(markdown: str) -> str:
 
 
 def lab_sentence(markdown: str, **keywords: Any) -> dict[str, Any]:
-    """What JupyterLab shows of sentences whose slots are marked: a widget, by the kinds of output it has."""
+    """What JupyterLab shows of sentences with marks: a widget, by the kinds of output it has."""
     data, _ = LabSentence(html=lab_html(markdown))._repr_mimebundle_(**keywords) or ({}, {})
     return dict(data)
 

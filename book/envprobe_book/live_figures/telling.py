@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from envprobe_book.live_figures.readings import Reading
-from envprobe_book.live_figures.scripts import lab_sentence
 from envprobe_book.live_figures.words import PLACES, REST, fits, in_units, said
 from envprobe_book.pages.markup import Text, marked, number, pack, span_of
 from envprobe_core.conditions import find_regime
@@ -73,9 +72,6 @@ class Told(Text):
         return "".join(
             html.escape(part) if isinstance(part, str) else part.html for part in self.parts
         ).replace("**", "")
-
-    def _repr_mimebundle_(self, **keywords: Any) -> Any:
-        return lab_sentence(self.markdown, **keywords) | super()._repr_mimebundle_()
 
     def as_data(self) -> list[Any]:
         """The sentence as a page is given it, where it is no Markdown."""

@@ -25,22 +25,12 @@ FIGURE = re.compile(
 
 @dataclass(frozen=True)
 class Finding(Text):
-    """Sentences with the name under which they are collected.
-
-    Attributes:
-        follows: whether they have slots that follow the figures of the notebook which says them.
-    """
+    """Sentences with the name under which they are collected."""
 
     name: str
-    follows: bool = False
 
     def _repr_mimebundle_(self, **keywords: Any) -> Any:
-        data: dict[str, Any] = dict(super()._repr_mimebundle_())
-        if self.follows:
-            from envprobe_book.live_figures.scripts import lab_sentence
-
-            data = lab_sentence(self.markdown, **keywords) | data
-        return data, {KEY: self.name}
+        return super()._repr_mimebundle_(**keywords), {KEY: self.name}
 
 
 def finding(name: str, *sentences: Text) -> Finding:
@@ -49,8 +39,7 @@ def finding(name: str, *sentences: Text) -> Finding:
     >>> finding("gain", Text("It pays."))._repr_mimebundle_()[1]
     {'finding': 'gain'}
     """
-    said = " ".join(one.markdown for one in sentences)
-    return Finding(said, name, any(slot_of(mark) for mark in MARK.findall(said)))
+    return Finding(" ".join(one.markdown for one in sentences), name)
 
 
 def collect(section: str, name: str) -> Finding | Html:

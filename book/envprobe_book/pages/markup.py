@@ -32,15 +32,27 @@ MARK = re.compile(rf"\[\]\({LIVE}:([^)]*)\)")
 class Text:
     """A paragraph or list, in Markdown.
 
-    Its marks are for pages: where a notebook runs elsewhere, it shows none. JupyterLab's MyST would write out
-    the address of a link without a text.
+    Its marks are for pages. JupyterLab's MyST would write out the address of a link without a text, so what
+    is marked is a widget there, which follows the reader or says what it belongs to.
     """
 
     markdown: str
 
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+    @property
+    def quoted(self) -> str:
+        """The Markdown that the widget shows."""
+        return self.markdown
+
+    def _repr_mimebundle_(self, **keywords: Any) -> dict[str, Any]:
         plain = MARK.sub("", self.markdown)
-        return {"text/markdown": self.markdown if EXECUTED in os.environ else plain, "text/plain": plain}
+        if EXECUTED in os.environ:
+            return {"text/markdown": self.markdown, "text/plain": plain}
+        data = {"text/markdown": plain, "text/plain": plain}
+        if plain == self.markdown:
+            return data
+        from envprobe_book.live_figures.scripts import lab_sentence  # which is made of what is here
+
+        return lab_sentence(self.quoted, **keywords) | data
 
 
 @dataclass(frozen=True)
@@ -156,12 +168,24 @@ def is_so(when: Any) -> bool:
     return bool(found.size) and bool(found.astype(bool).all())
 
 
-def take_away(paper: str, found: Text | list[Text], depends: str) -> Text:
+@dataclass(frozen=True)
+class TakeAway(Text):
+    """What closes a section: a box in a page, a quotation in JupyterLab."""
+
+    body: str
+
+    @property
+    def quoted(self) -> str:
+        """The Markdown that the widget shows."""
+        return "\n".join(f"> {line}" for line in f"**Take away**\n\n{self.body}".splitlines())
+
+
+def take_away(paper: str, found: Text | list[Text], depends: str) -> TakeAway:
     """Close a section: what the paper says, what we find (conclusions), and what that depends on."""
     said = " ".join(one.markdown for one in (found if isinstance(found, list) else [found]))
     lines = {"The paper says.": paper, "We find.": said, "Limits.": depends}
     body = "\n\n".join(f"**{head}** {text}" for head, text in lines.items())
-    return Text(f":::{{admonition}} Take away\n:class: tip take-away\n\n{body}\n:::")
+    return TakeAway(f":::{{admonition}} Take away\n:class: tip take-away\n\n{body}\n:::", body)
 
 
 def ends_of(columns: Container[str], value: str) -> tuple[str, str] | None:
