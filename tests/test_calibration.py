@@ -83,6 +83,7 @@ def test_loss_is_its_formula_and_is_zero_at_the_target(predicted, counted):
 # the search and what is committed of it
 
 
+@pytest.mark.nightly
 def test_a_fit_is_the_best_it_saw_and_the_same_again():
     short, made = Settings(8, generations=2, left_out_generations=1, seed=3), []
     for jobs in (1, 2):

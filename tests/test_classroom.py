@@ -55,6 +55,7 @@ def test_useful_probes_need_not_help(instructors):
         assert found["differences", "simple", measure][2] < 0
 
 
+@pytest.mark.nightly
 def test_a_gain_need_not_be_information(instructors):
     found, _ = follow(instructors, "As released")
     assert found["differences", "simple", "accuracy"] == [0, 0, 0]
@@ -68,6 +69,7 @@ def test_doubt_does_not_find_errors_of_the_sure(instructors):
     assert found["levels", "self-uncertainty", "accuracy"][2] < 0.75
 
 
+@pytest.mark.nightly
 def test_an_interval_with_zero_says_that_these_pairs_cannot_decide(instructors):
     found, _ = follow(instructors, "on 220 seeds")
     _, low, high = found["differences", "simple", "accuracy"]

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from daily import nightly
 from envprobe_core.conditions import make_condition
 from envprobe_core.errors import InputError
 from envprobe_core.files import OURS
@@ -288,7 +289,7 @@ ENDS = {  # jobs; before which file, or as workers start; what is ended by what;
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", nightly(ENDS, "table", "interrupted", "worker lost"))
 def test_a_run_that_was_ended_leaves_nobody_and_nothing_that_counts_as_finished(tmp_path, whole, told, end):
     """What stands under a final name is whole, and the same command makes the run."""
     run, note = tmp_path / "run", tmp_path / "note"
@@ -336,7 +337,10 @@ def copy_core(folder):
     shutil.copytree(PACKAGE, folder / "envprobe_core", ignore=left_out)
 
 
-@pytest.mark.parametrize(("verb", "order", "how"), [("run", 15, "terminated"), ("compile", 2, "interrupted")])
+@pytest.mark.parametrize(
+    ("verb", "order", "how"),
+    nightly([("run", 15, "terminated"), ("compile", 2, "interrupted")], ("compile", 2, "interrupted")),
+)
 def test_an_end_while_the_engine_is_compiled(tmp_path, verb, order, how):
     copy_core(tmp_path)
     more = {"run": [*SMALL, "--out", str(tmp_path / "run")], "compile": []}[verb]

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daily import nightly
 from envprobe_book.cli.options import address_of, handing_out, read_scheduler_file
 from envprobe_book.reproduce import execution
 from envprobe_book.reproduce import sections as notebooks
@@ -116,6 +115,7 @@ def marking():
     return lambda condition, seeds: simulate(condition, seeds) | {"process": np.full(len(seeds), os.getpid())}
 
 
+@pytest.mark.nightly
 def test_a_grid_has_the_same_episodes_on_a_cluster(two_workers, monkeypatch):
     conditions = [make_condition(world, "yoked") for world in ("tooldag", "objectstate")]
     here = run_conditions(conditions, np.arange(90), batch_size=20, work=marking())
@@ -142,6 +142,7 @@ print(*sorted(set(table["process"].tolist())))
 """
 
 
+@pytest.mark.nightly
 def test_the_kernels_of_sections_use_the_cluster(two_workers, checkout, write_notebook):
     write_notebook("demo", "", NOTEBOOK)
     with handing_out(two_workers.address):
@@ -153,6 +154,7 @@ def test_the_kernels_of_sections_use_the_cluster(two_workers, checkout, write_no
     assert parallel.SCHEDULER not in os.environ
 
 
+@pytest.mark.nightly
 def test_a_fault_of_the_work_is_told_as_it_is(two_workers):
     with parallel.connected(two_workers.address) as client:
         executor = client.get_executor()
@@ -162,7 +164,8 @@ def test_a_fault_of_the_work_is_told_as_it_is(two_workers):
             list(parallel.map_unordered(lambda name: Path(name).read_text(), ["absent"], executor))
 
 
-@pytest.mark.parametrize("package", nightly(["none", "another"], "another"))
+@pytest.mark.nightly
+@pytest.mark.parametrize("package", ["none", "another"])
 def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_path, package):
     shutil.copytree(PACKAGE, tmp_path / "envprobe_core", ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / "envprobe_core" / "protocols.py").open("a") as changed:

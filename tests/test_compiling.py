@@ -169,6 +169,7 @@ def test_every_engine_file_makes_the_edition(tmp_path):
     assert {"agents/simulated.py", "released.py", "engine/kernel.py", "policies/rules.py"} <= sources
 
 
+@pytest.mark.nightly
 def test_where_folders_cannot_be_written_the_cache_moves_on(tiny):
     """To the user's; to nowhere."""
     folder, beside = tiny.parent.parent, Path(run(tiny).folder)
@@ -179,6 +180,7 @@ def test_where_folders_cannot_be_written_the_cache_moves_on(tiny):
     assert run(tiny, "i8", tiny, folder / "user") == ("6", "compiled", "None", LINE)
 
 
+@pytest.mark.nightly
 def test_code_is_never_read_from_a_folder_that_others_can_write(tiny):
     """Nor from one that a link leads to: what lies there is run."""
     folder, beside = tiny.parent.parent, Path(run(tiny).folder)

@@ -121,6 +121,7 @@ def test_the_first_cell_below_a_declaration_computes_nothing_before_it_is_checke
     assert all(isinstance(one, ast.Import | ast.ImportFrom) for one in body[:first])
 
 
+@pytest.mark.nightly
 def test_jupyter_execute_is_refused_what_a_declaration_does_not_accept(tmp_path):
     notebook = nbformat.read(ROOT / "notebooks" / "theory.ipynb", as_version=4)
     (cell,) = [one for one in notebook.cells if "parameters" in cell_tags(one)]
@@ -137,7 +138,9 @@ def test_jupyter_execute_is_refused_what_a_declaration_does_not_accept(tmp_path)
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("bad", BAD, ids=str)
+@pytest.mark.parametrize(
+    "bad", [pytest.param(bad, marks=pytest.mark.nightly if at else ()) for at, bad in enumerate(BAD)], ids=str
+)
 def test_papermill_is_refused_what_no_section_accepts(tmp_path, bad):
     """By one error, in the first cell of code; nothing below it runs, and it shows no result."""
     section, name, value = bad

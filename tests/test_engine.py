@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from daily import nightly
 from envprobe_core.compiled import records
 from envprobe_core.compiled.noise import IMPULSE, INSTANCE, MUTATION, PROBE, STALENESS, VISIBLE, WRITE
 from envprobe_core.compiled.records import NONE, WAIT
@@ -246,13 +247,17 @@ def test_poisoned_gold_changes_no_decision(world, protocol):
 
 @pytest.mark.parametrize(
     ("spoil", "noticed"),
-    [
+    nightly(
+        [
+            (spoil_gold, {"oracle", "oracle-tw"}),
+            (spoil_weights, {"oracle-tw"}),
+            (spoil_observation, {"voi", "voi-accuracy", "voi-success", "late-mismatch"}),
+            (spoil_state, set()),
+            (spoil_start, set()),
+        ],
         (spoil_gold, {"oracle", "oracle-tw"}),
-        (spoil_weights, {"oracle-tw"}),
-        (spoil_observation, {"voi", "voi-accuracy", "voi-success", "late-mismatch"}),
         (spoil_state, set()),
-        (spoil_start, set()),
-    ],
+    ),
 )
 def test_oracles_alone_look_at_gold_and_weights(spoil, noticed):
     """And of what the agent observes VoI alone takes notes, by which other policies may rank too."""

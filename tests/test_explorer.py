@@ -172,6 +172,7 @@ def test_the_address_holds_the_setting_and_a_link_sets_it(opened):
 
 
 @pytest.mark.browser
+@pytest.mark.nightly
 def test_each_later_habit_is_a_knob_that_changes_what_is_shown(opened):
     """Stated confidence and errors move Simple's probes; luck of its own parts two arms that agreed."""
     page = opened("?world=objectstate&policies=simple,no-probe")

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from playwright import sync_api as playwright
 
+from daily import nightly
 from envprobe_book.live_figures import gain, handle, live
 from envprobe_book.live_figures.front import Abstract, Claim
 
@@ -46,7 +47,7 @@ def test_an_abstract_reads_as_a_paragraph_and_has_a_panel_a_claim():
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("width", nightly([1400, 390], 390))
 def test_a_setting_is_dragged_in_the_headline_and_nothing_moves(browse, html, width):
     page = browse(html.as_uri(), "/index.html", viewport={"width": width, "height": 900})
     budget, threshold = (page.locator(".live-handle").nth(at) for at in (0, 1))

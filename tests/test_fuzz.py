@@ -16,6 +16,7 @@ import pytest
 import typer.main
 from hypothesis import assume, example, given, settings
 
+from daily import nightly
 from envprobe_book.cli import app
 from envprobe_book.cli.model import ModelOptions
 from envprobe_book.cli.options import read_scheduler_file
@@ -171,7 +172,7 @@ def compared(content):
 
 @settings(max_examples=100 * TIMES)
 @given(data=st.data())
-@pytest.mark.parametrize("name", [EPISODES, "logs/*", MANIFEST, "values"])
+@pytest.mark.parametrize("name", nightly([EPISODES, "logs/*", MANIFEST, "values"], MANIFEST, "values"))
 def test_no_damage_of_a_run_goes_unnoticed(run_folder, tmp_path, name, data):
     (source,) = run_folder.glob(MANIFEST if name == "values" else name)
     before = source.read_bytes()

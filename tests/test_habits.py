@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from daily import nightly
 from envprobe_core.agents.profiles import (
     LATER_HABITS,
     PROFILES,
@@ -270,7 +271,7 @@ def test_plain_python_plays_the_kernel_s_episodes(profile):
         assert digests(cell, seeds) == simulate(cell, seeds)["digest"].tolist(), (world, protocol, policy)
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", nightly(WORLDS, "tooldag"))
 def test_with_them_too_the_agent_reads_no_gold(world):
     for profile, protocol in product((ALL_ON, SCRIBE_ON), PROTOCOLS):
         for policy in OF_THE_PAPER:

@@ -11,6 +11,7 @@ import json
 import numpy as np
 import pytest
 
+from daily import nightly
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import simulate
 from envprobe_core.errors import InputError
@@ -66,7 +67,14 @@ def scores(log):
 
 @pytest.mark.parametrize(
     ("world", "policy", "protocol"),
-    [("tooldag", "simple", "paper"), ("objectstate", "judge", "observed"), ("graphnav", "yoked", "paper")],
+    nightly(
+        [
+            ("tooldag", "simple", "paper"),
+            ("objectstate", "judge", "observed"),
+            ("graphnav", "yoked", "paper"),
+        ],
+        ("objectstate", "judge", "observed"),
+    ),
 )
 def test_a_model_that_answers_as_the_simulated_agent_scores_what_the_engine_measures(
     ours, tmp_path, world, policy, protocol
@@ -103,6 +111,7 @@ def test_what_cannot_be_read_is_asked_for_again_and_counted(ours, tmp_path):
     assert score.metadata["reasks"] >= 2 * unusable
 
 
+@pytest.mark.nightly
 def test_a_sample_of_which_nothing_could_be_read_fails_and_counts_in_no_mean(ours, tmp_path):
     def reply(request, config):
         return answer(request) if config.seed == 4 else "I would rather not."
@@ -119,6 +128,7 @@ def test_a_sample_of_which_nothing_could_be_read_fails_and_counts_in_no_mean(our
     run_task(again, ours.probing(regime="S1", seeds="3"), reply, status="error")
 
 
+@pytest.mark.nightly
 def test_a_solver_of_one_s_own_answers_each_call(ours, tmp_path):
     from inspect_ai.solver import chain, generate, solver, system_message, user_message
 
@@ -153,6 +163,7 @@ def test_a_solver_that_plays_no_episode_is_told_where_to_stand(ours, tmp_path):
     assert "stands in `episode(...)` of envprobe_core.llm.inspect_task" in log.error.message
 
 
+@pytest.mark.nightly
 def test_the_command_line_s_settings_hold_and_the_schema_can_be_left_out(ours, tmp_path):
     asked = []
 

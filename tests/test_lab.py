@@ -308,6 +308,7 @@ def key(tmp_path_factory):
     return out
 
 
+@pytest.mark.nightly
 def test_the_answer_key_has_every_exercise_with_its_output_in_plain_markdown(key):
     solved, text = json.loads((key / "solved.ipynb").read_text()), (key / "answers.md").read_text()
     assert f"seeds = {SMALL['seeds']}" in text.splitlines()[2]

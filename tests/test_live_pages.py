@@ -39,7 +39,7 @@ def expected(figure, setting):
     return estimates.evaluate(asked, setting, figure["seeds"], figure["resamples"])
 
 
-@pytest.mark.parametrize("name", nightly(LIVE, "voi", "over-time"))
+@pytest.mark.parametrize("name", nightly(LIVE, "voi"))
 def test_the_main_figure_answers_both_sliders(browse, html, name):
     page = browse(html.as_uri(), f"/executed/{name}.html")
     page.locator(".live-bar input[type=range]").first.wait_for()
@@ -191,7 +191,7 @@ def test_what_is_not_final_wears_its_mark(browse, html):
     )
 
 
-@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("width", nightly([390, 1400], 390))
 @pytest.mark.parametrize("name", nightly(PLACES, "executed/main-results"))
 def test_a_dragged_slider_moves_by_a_step(browse, html, name, width):
     """The bar keeps its place under the pointer, also where what it says appears meanwhile."""
@@ -308,8 +308,8 @@ PLANE = "document.querySelector('.explorer-plane[data-settled=no]')"
 """The explorer's plane, as long as its cells run."""
 
 
-FIRST = ("main-results", "one-episode", "explorer", "what-we-found")
-"""A live figure, a player, a plane, and a page of sentences; all others are asked at night."""
+FIRST = ("main-results", "one-episode")
+"""A live figure and a player; all others are asked at night."""
 
 
 @pytest.mark.parametrize("name", nightly(find_sections(), *FIRST))

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
+from daily import nightly
 from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.compiled.records import UNKNOWN, WAIT
@@ -115,7 +116,7 @@ def assert_asked_as_simulated(condition, seeds):
             assert len(user) < 5000  # however long the history
 
 
-@pytest.mark.parametrize(("world", "protocol"), EVERYWHERE)
+@pytest.mark.parametrize(("world", "protocol"), nightly(EVERYWHERE, *EVERYWHERE[::4]))
 def test_a_run_through_the_scripted_brain_equals_the_simulated_run(world, protocol):
     """All regimes, three profiles, every policy in its turn."""
     first = 9 * EVERYWHERE.index((world, protocol))

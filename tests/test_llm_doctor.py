@@ -116,7 +116,11 @@ def test_some_unreadable_answers_are_counted_and_the_server_can_be_used(ask):
 
 
 @pytest.mark.parametrize(
-    ("model", "words"), [("refuses-key", "key-refused"), ("redirects-elsewhere", "the key is not sent")]
+    ("model", "words"),
+    nightly(
+        [("refuses-key", "key-refused"), ("redirects-elsewhere", "the key is not sent")],
+        ("refuses-key", "key-refused"),
+    ),
 )
 def test_a_server_that_gives_no_answer_says_why_and_shows_no_key(model, words, server):
     given = ["--base-url", server.url, "--model", model]

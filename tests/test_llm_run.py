@@ -189,6 +189,7 @@ def test_faults_of_every_kind_change_no_byte_and_the_key_that_some_repeat_is_now
     assert stats["attempts"]["unusable"] == content
 
 
+@pytest.mark.nightly
 def test_a_refused_key_stops_the_run_in_one_line_that_does_not_show_it(tmp_path):
     with server_process(faults="key-refused") as server:
         done = envprobe(*asking(server, "--out", tmp_path / "run"), **LOUD)
@@ -203,6 +204,7 @@ def test_a_refused_key_stops_the_run_in_one_line_that_does_not_show_it(tmp_path)
     assert not (tmp_path / "run" / "episodes.parquet").exists()
 
 
+@pytest.mark.nightly
 def test_a_run_whose_first_episode_is_unreadable_ends_with_code_1_and_keeps_the_answers(tmp_path, capsys):
     run, store = tmp_path / "run", tmp_path / "run.answers.sqlite"
     with server_process(faults="prose") as server:
@@ -224,6 +226,7 @@ def test_a_run_whose_first_episode_is_unreadable_ends_with_code_1_and_keeps_the_
     assert stats_of(store)["answered"] == kept
 
 
+@pytest.mark.nightly
 def test_overlapping_runs_share_one_store_and_pay_for_nothing_twice(undisturbed, tmp_path):
     """Two runs at once, and looks at their store: whoever ends first takes nothing from the other."""
     shared, runs = tmp_path / "shared.sqlite", [tmp_path / name for name in ("one", "two")]
@@ -323,6 +326,7 @@ def test_an_estimate_of_all_seeds_is_what_is_asked(store, capsys):
 # ---------------------------------------------------------------- proxies, and what cannot be meant
 
 
+@pytest.mark.nightly
 def test_a_local_server_is_asked_past_any_proxy(plain, undisturbed, tmp_path):
     proxies = dict.fromkeys(("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"), "http://127.0.0.1:9")
     done = envprobe(*asking(plain, "--out", tmp_path / "run"), **proxies)

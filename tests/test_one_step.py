@@ -94,6 +94,7 @@ def test_the_recorded_answers_are_whole_and_counted_as_by_hand():
     assert row["other action"] == (with_it["action"] != without["action"]).sum()
 
 
+@pytest.mark.nightly
 def test_a_file_without_an_answer_is_refused(tmp_path):
     head, answers = replays.read_answers(RECORDED, OneStep)
 

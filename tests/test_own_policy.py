@@ -124,6 +124,7 @@ def test_a_move_of_a_weight_ranks_the_policy_anew(folder, browse):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.nightly
 def test_a_student_plays_the_final_for_what_is_shown(folder, browse):
     page = browse(folder.as_uri(), "/page.html", viewport={"width": 1400, "height": 900})
     root, held = page.locator(".own-policy"), page.locator(".own-held")

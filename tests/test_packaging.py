@@ -92,6 +92,7 @@ def test_what_a_pinned_package_needs_is_pinned_too(lock):
     assert len(needed) > len(pinned) / 2
 
 
+@pytest.mark.nightly
 def test_what_is_installed_holds_its_data_and_says_what_needs_a_checkout(tmp_path):
     """A wheel, unpacked where there is no checkout: it lists names and prices, and has no sections."""
     ours = shutil.ignore_patterns("__pycache__", "executed", "_build", ".venv", ".git", "runs")
@@ -131,6 +132,7 @@ for code in asked["code"]:
 """
 
 
+@pytest.mark.nightly
 def test_what_notebooks_import_comes_with_the_recipe_that_their_feet_give():
     """Without the extras that it leaves out, every import of every notebook goes well."""
     lines, statements = [RECIPE[1]], set()

@@ -187,6 +187,7 @@ def test_sections_of_more_are_folded(html):
         assert page.count('<details class="more-fold"><summary>') == asked, name
 
 
+@pytest.mark.nightly
 def test_a_cell_that_is_folded_as_a_whole_says_what_it_holds(html):
     for name, section in SECTIONS.items():
         page = seen(html, f"executed/{name}.html")
@@ -319,7 +320,7 @@ policy of one's own."""
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("name", OF_EACH_KIND)
+@pytest.mark.parametrize("name", nightly(OF_EACH_KIND, "index.html", "executed/main-results.html"))
 def test_everyone_can_use_the_page(tab, html, name):
     """As `use` says, of one page of each kind; the others are looked at every night."""
     use(tab, html, name)
@@ -395,11 +396,11 @@ def choose_a_verdict(page):
 
 
 MOVED = [  # what a reader makes of a page, which is not as it was built
-    ("main-results", read_a_mark), ("explorer", ask_for_what_cannot_be_run), ("scoreboard", open_a_card),
+    ("main-results", read_a_mark), ("scoreboard", open_a_card),
 ]  # fmt: skip
 MOVED_AT_NIGHT = [
     ("voi", open_the_bar), ("terms", move_until_told), ("one-episode", play_half_way),
-    ("scoreboard", choose_a_verdict),
+    ("scoreboard", choose_a_verdict), ("explorer", ask_for_what_cannot_be_run),
 ]  # fmt: skip
 
 
@@ -450,7 +451,9 @@ FOCUS = """() => {
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("name", ["index.html", "items.html", "executed/main-results.html"])
+@pytest.mark.parametrize(
+    "name", nightly(["index.html", "items.html", "executed/main-results.html"], "index.html")
+)
 def test_the_keyboard_shows_where_it_is(tab, html, name):
     """The first stop skips to the text; every stop after it is on the screen and can be seen."""
     tab, _ = tab

@@ -317,6 +317,7 @@ def open_tables(page):
 
 
 @pytest.mark.browser
+@pytest.mark.nightly
 def test_the_page_shows_what_was_recorded_to_everyone_and_fits_a_phone(opened):
     """At several steps: the table of all fields, the bars and the marks of the drawing."""
     alone = record_pair("graphnav", ("cd",), 4) | {"group": "one policy alone", "label": "seed 4"}

@@ -157,6 +157,7 @@ def links(pdf):
 
 
 @pytest.mark.browser
+@pytest.mark.nightly
 def test_a_page_prints_what_is_folded_and_none_of_its_frame(browse, pages):
     page = browse(pages, "/index.html")
     hidden = {

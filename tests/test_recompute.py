@@ -53,6 +53,7 @@ def run(original, tmp_path):
 
 @settings(max_examples=80)
 @given(conditions(), seeds)
+@pytest.mark.nightly
 def test_a_log_gives_back_the_trajectory_and_contradicts_itself_nowhere(tmp_path_factory, condition, some):
     some, path = np.sort(some), tmp_path_factory.mktemp("log") / "x.parquet"
     written = simulate_logged(condition, some)

@@ -215,6 +215,7 @@ with Pool(2, mp_context=get_context('spawn')) as pool:
     print(list(pool.map(abs, [-1, 2])))"""
 
 
+@pytest.mark.nightly
 def test_two_runs_give_the_same_bytes_and_leave_nothing_behind(checkout, write_notebook, monkeypatch):
     monkeypatch.setenv(MARK, str(checkout))
     write_notebook("first", COUNT, NOISY, WIDGET, FIGURE)
@@ -242,6 +243,7 @@ def test_two_runs_give_the_same_bytes_and_leave_nothing_behind(checkout, write_n
     assert kinds == [["application/papermill.record/text/plain"], ["text/plain"]]
 
 
+@pytest.mark.nightly
 def test_a_changed_sentence_is_put_around_outputs_that_stand(checkout, write_notebook, monkeypatch):
     path = write_notebook("first", COUNT, NOISY, WIDGET)
     output = checkout / "book" / "executed" / path.name

@@ -57,6 +57,7 @@ def test_a_number_is_tested_by_the_claim_that_has_it():
                 assert rounded or value.source == "sec:results:secondary", (value, claim.id)
 
 
+@pytest.mark.nightly
 def test_a_switch_turns_a_verdict_exactly_where_a_run_of_its_own_says_so():
     claims = [find_claim(name) for name in ("main-procedural", "upr-procedural", "level-cd-procedural")]
     turns = findings().turns
@@ -93,6 +94,7 @@ def test_an_episode_is_the_one_nearest_to_its_claims_mean_and_its_address_says_a
         look_up("world", found.world, WORLDS)
 
 
+@pytest.mark.nightly
 def test_what_is_recorded_stands_beside_what_is_printed():
     gain = paper_value("tab:main", "procedural: cd vs simple", "accuracy_difference_pct")
     assert [(row["value"], row["line"]) for row in review.recorded_of(gain)] == [("34", "140")]

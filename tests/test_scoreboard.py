@@ -49,6 +49,7 @@ def test_every_claim_gets_a_verdict_under_every_protocol_in_the_papers_order():
         paper_items.place("tab:mian")
 
 
+@pytest.mark.nightly
 def test_only_what_a_claim_asks_for_is_run_and_it_is_what_the_grid_gives():
     """Cells run together with others, their facts and processes move nothing."""
     claims = choose_claims(["budget", "set-up", "ablation"])

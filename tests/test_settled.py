@@ -99,6 +99,7 @@ def test_figures_are_those_of_the_fit_and_stand_in_the_order_of_what_is_printed(
     assert alone[1] - alone[0] == pytest.approx(2.2 * apart)
 
 
+@pytest.mark.nightly
 def test_a_search_finds_the_best_it_meets_and_the_same_again():
     short, counts, few = Settings(population=8, generations=1, seed=5), [], settled.SEEDS[:30]
     made = [fit.search_settled(short, few, jobs, counts.append) for jobs in (1, 2)]

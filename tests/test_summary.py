@@ -190,6 +190,7 @@ print(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+@pytest.mark.nightly
 def test_an_episode_takes_no_more_memory_than_is_said(tmp_path):
     """`runs.folder` says 0.9 kB; `getrusage` would tell this process's peak, if that is higher."""
     sizes, peaks = (20_000, 120_000), []

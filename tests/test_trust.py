@@ -254,6 +254,7 @@ def test_a_folder_that_nobody_can_make_is_refused_in_one_line(tmp_path, capsys, 
     assert [path.name for path in tmp_path.iterdir()] == ["circle"]
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(bool(AS_USER) and not shutil.which("setpriv"), reason="root can write everywhere")
 def test_a_checkout_that_cannot_be_written_to_gives_its_results_elsewhere(
     checkout, write_notebook, tmp_path_factory
