@@ -46,13 +46,14 @@ def test_of_two_levels_one_is_the_head():
 
 
 def test_a_finding_is_collected_with_what_it_reads(tmp_path, monkeypatch):
-    monkeypatch.setenv(EXECUTED, str(tmp_path))
     rows = [{"name": "paper", "value": gain("simple", "periodic", worlds="procedural", protocol="paper")}]
     figure = live("forest", "one", rows, title="One", seeds="0:40", resamples=200)
     said = finding("lead", tell("It ends {where}.", where=worded("ahead", figure.at(name="paper"))))
     outputs = [{"data": {"text/html": figure.page_html()}, "metadata": {}}]
-    data, metadata = said._repr_mimebundle_()
+    data, _ = said._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data, "in JupyterLab it follows the figure"
+    monkeypatch.setenv(EXECUTED, str(tmp_path))
+    data, metadata = said._repr_mimebundle_()
     outputs.append({"data": data, "metadata": metadata})
     (tmp_path / "here.ipynb").write_text(json.dumps({"cells": [{"outputs": outputs}]}), encoding="utf-8")
     shown = []

@@ -3,16 +3,20 @@
 A policy sees the belief table, the score terms and the proposal; only the two oracles are shown gold. A
 module holds some of them:
 
-    POLICIES    a tuple of `base.Policy`, whose names and titles no other has
-    KINDS       the numbers of its rules, which no other module has, and what each does in a sentence
-    opens(params, rule, episode, reader)
-                writes the field that it ranks first into `episode.sight.first`; says whether to probe it now.
-                A rule that only ranks, as a policy's `selector`, says False
-    MEMORY      of one that remembers: the dtypes of the records that it keeps in an episode, by name
-    begin(params, episode), notice(params, episode)
-                what it does with these at the first step, and before each decision; both are needed, also
-                where one does nothing
-    RULES_FOR   of one that has no rules for some worlds: the names of those for which it has
+POLICIES
+    A tuple of `base.Policy`, whose names and titles no other has.
+KINDS
+    The numbers of its rules, which no other module has, and what each does in a sentence.
+``opens(params, rule, episode, reader)``
+    Writes the field that it ranks first into `episode.sight.first`; says whether to probe it now. A rule that
+    only ranks, as a policy's `selector`, says False.
+MEMORY
+    Of one that remembers: the dtypes of the records that it keeps in an episode, by name.
+``begin(params, episode)``, ``notice(params, episode)``
+    What it does with these at the first step, and before each decision. Both are needed, also where one does
+    nothing.
+RULES_FOR
+    Of one that has no rules for some worlds: the names of those for which it has.
 
 The functions are compiled: each stands below the decorator `inline` of `compiled.numba_support`. `late` is a
 short module, `voi` one that remembers. `joining` says in a line what a module lacks.
