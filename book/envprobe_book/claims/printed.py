@@ -190,7 +190,8 @@ def quantity(value: PaperValue) -> str:
     if sign:
         return f"difference in {words}"
     if name.endswith("_p"):
-        return f"p of {words.removesuffix(' p')}"
+        test = "McNemar p" if name.endswith("_mcnemar_p") else "p"
+        return f"{test} of {words.removesuffix(' p').removesuffix(' mcnemar')}"
     return words
 
 

@@ -287,7 +287,8 @@ def _turns(claim: Claim, findings: Findings, sign: bool) -> str:
 
 def _record(value: PaperValue, claim: Claim) -> str:
     figures = [
-        f"{html.escape(row['value'])} {html.escape(row['unit'])} ({html.escape(row['what'])}; "
+        f"{html.escape(row['value'] + ('' if row['unit'] == 'share' else ' ' + row['unit']))} "
+        f"({html.escape(row['what'])}; "
         f"<code>{html.escape(row['file'])}</code>, line {html.escape(row['line'])})"
         for row in recorded_of(value)
     ]
