@@ -11,11 +11,11 @@ The scripts beside the modules do the same in a page: `estimates.js` finds the n
 from envprobe_book.live_figures.estimates import (
     Asked,
     answers,
+    easing,
     fixed,
     gain,
     idling,
     mean,
-    net,
     shift,
     steps,
     track,
@@ -38,7 +38,7 @@ from envprobe_book.live_figures.telling import (
 from envprobe_book.live_figures.walking import walk
 
 __all__ = [
-    "Asked", "LiveFigure", "answers", "at_setting", "chips", "counted", "each", "fixed", "gain", "grouped",
-    "handle", "idling", "in_a_sentence", "knob", "live", "mean", "net", "over", "pattern", "ranked", "shift",
-    "steps", "tell", "track", "walk", "worded",
+    "Asked", "LiveFigure", "answers", "at_setting", "chips", "counted", "each", "easing", "fixed", "gain",
+    "grouped", "handle", "idling", "in_a_sentence", "knob", "live", "mean", "over", "pattern", "ranked",
+    "shift", "steps", "tell", "track", "walk", "worded",
 ]  # fmt: skip

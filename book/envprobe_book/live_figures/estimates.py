@@ -126,22 +126,22 @@ def answers(arm: str, reference: str, worlds: str | Iterable[str] = "combined", 
     return Asked("shift", "accuracy", whole.arms + without.arms, whole.worlds)
 
 
+def easing(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Asked:
+    """What of the steps a table that never changes gains too, as they make episodes easier.
+
+    >>> easing("simple", "periodic", protocol="paper").measure
+    'zero'
+    """
+    return replace(steps(arm, reference, worlds, **own), measure="zero")
+
+
 def idling(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Asked:
-    """What of a gain is the steps' beyond easier episodes; these are `gain(..., "zero")`.
+    """What of the steps is beyond `easing`; with it and `answers` it adds up to the gain.
 
     >>> idling("simple", "periodic", protocol="paper").measure
     'accuracy-zero'
     """
     return replace(steps(arm, reference, worlds, **own), measure="accuracy-zero")
-
-
-def net(arm: str, reference: str, worlds: str | Iterable[str] = "combined", **own: Any) -> Asked:
-    """What of a gain is answers beyond what they ease; with easier episodes and `idling` it adds up.
-
-    >>> net("simple", "periodic", protocol="paper").measure
-    'accuracy-zero'
-    """
-    return replace(answers(arm, reference, worlds, **own), measure="accuracy-zero")
 
 
 def track(

@@ -6,7 +6,6 @@ follow the reader (`telling`), and the page glues them from the section *Does pr
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -14,14 +13,15 @@ import pandas as pd
 from envprobe_book.claims import PaperValue, paper_value
 from envprobe_book.live_figures import (
     LiveFigure,
+    answers,
     each,
+    easing,
     fixed,
     gain,
     handle,
     idling,
     knob,
     live,
-    net,
     pattern,
     tell,
     worded,
@@ -66,7 +66,6 @@ WORTH = {
 }
 
 
-EASIER = partial(gain, measure="zero")  # what a table that never changes gains by the change of episodes
 ZEROS = {
     "+": "gains {n} {unit}",
     "-": "loses {n} {unit}",
@@ -224,7 +223,7 @@ ABLATION = {"The section": "executed/terms.html"}
 CONFIDENT = {"Confidently wrong": "executed/what-probes-find.html"}
 ZERO = {"What is a zero?": "executed/worth-of-nothing.html"}
 WALK = {"From text to code, switch by switch": "executed/text-and-code.html#fig-switches"}
-PARTS = {"easier episodes": EASIER, "idling": idling, "answers": net}
+PARTS = {"easier episodes": easing, "idling": idling, "answers": answers}
 _FULL = "the full one"
 TERMS = {
     "c": _Words("the score without criticality", _FULL, ABLATION),
@@ -295,10 +294,10 @@ def _claim(
             gate=knob(figure, "threshold", digits=2),
         ),
         tell(
-            "Its zero: by the same change of episodes a table that never changes {each}.",
+            "Its zero: by the steps alone a table that never changes {each}.",
             each=each(ZEROS, part("easier episodes"), within=0.5),
         ),
-        tell("Beyond that, answers {each}.", each=each(WORTH, part("answers"), within=0.5)),
+        tell("Beyond the steps, answers {each}.", each=each(WORTH, part("answers"), within=0.5)),
     ]
     if told.more:
         lines.append(tell(told.more))
