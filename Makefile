@@ -52,8 +52,8 @@ test: $(MADE) browser lint ## lint, then every test, those in a browser included
 	ENVPROBE_REQUIRE_BROWSER=$(BROWSER_IS_THERE) \
 		$(BIN)/python -m pytest -n $(WORKERS)
 
-nightly: $(MADE) browser ## what takes long: processes, kills, a real decoder, every page and Firefox (MINUTES=...: as far as it gets)
-	ENVPROBE_REQUIRE_BROWSER=$(BROWSER_IS_THERE) ENVPROBE_MINUTES=$(or $(MINUTES),inf) \
+nightly: $(MADE) browser ## what takes long: processes, kills, a real decoder, every page and Firefox
+	ENVPROBE_REQUIRE_BROWSER=$(BROWSER_IS_THERE) \
 		$(BIN)/python -m pytest -n $(WORKERS) -m nightly
 
 golden: book ## the whole book's tables, descriptions and result hashes beside those that are frozen

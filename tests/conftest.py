@@ -4,7 +4,6 @@ import functools
 import os
 import shutil
 import signal
-import time
 
 import pytest
 import typer.main
@@ -29,8 +28,6 @@ settings.register_profile("suite", deadline=None, derandomize=True, database=Non
 settings.load_profile("suite")
 
 typer.main.get_command = functools.cache(typer.main.get_command)  # it rebuilds all commands at each call
-
-BEGUN, MINUTES = time.monotonic(), float(os.environ.get("ENVPROBE_MINUTES", "inf"))
 
 EACH_PAGE = ("test_everyone_can_use_the_page", "test_every_page_is_for_everyone")
 EACH_ALONE = (*EACH_PAGE, "test_every_conclusion_can_be_false")
@@ -69,13 +66,6 @@ def pytest_collection_modifyitems(items):
         return TURNS.index(name) if name in TURNS else len(TURNS) + (item.module in readers)
 
     items.sort(key=turn)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup():
-    """Nothing is begun any more once the time is over that somebody has (`make nightly MINUTES=...`)."""
-    if time.monotonic() - BEGUN > 60 * MINUTES:
-        pytest.skip(f"the {MINUTES:g} minutes given are over; the next run asks it")
 
 
 def patient(make):
