@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -21,6 +22,7 @@ from envprobe_book.cli import app
 from envprobe_book.cli.model import ModelOptions
 from envprobe_book.cli.options import read_scheduler_file
 from envprobe_book.reproduce import sections as notebooks
+from envprobe_core.conditions import find_policies, find_profile, find_protocols, find_regime, find_worlds
 from envprobe_core.errors import WHOLE, InputError, in_one_line
 from envprobe_core.files import LARGEST
 from envprobe_core.parallel import ADDRESS
@@ -48,12 +50,26 @@ ODD = st.one_of(
 )
 
 
+FINDERS = (find_policies, find_worlds, find_protocols, find_profile, find_regime)
+
+
+def names(text, find):
+    """Whether a text names something: hypothesis draws words that our own modules hold, too."""
+    try:
+        find(text)
+    except InputError:
+        return False
+    return True
+
+
 def is_meant(option, text):
     """Whether a value could be accepted."""
     if option == "logs":
         return bool(re.fullmatch(r"full|none|sample:[1-9]\d{0,17}", text))
     if option == "scheduler":
         return bool(ADDRESS.fullmatch(text))
+    if text.strip() and any(map(partial(names, text), FINDERS)):
+        return True
     return option not in ("from", "out", "param") and bool(
         re.fullmatch(r"\s*[+-]?[\d.:,\s]+([eE][+-]?\d+)?\s*", text)
     )
