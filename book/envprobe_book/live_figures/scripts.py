@@ -71,14 +71,23 @@ class LabSentence(anywidget.AnyWidget):
     html = traitlets.Unicode().tag(sync=True)
 
 
+_BOX = re.compile(r":::\{admonition\} (?P<title>.*)\n:class: .*\n\n(?P<body>(?s:.*))\n:::")
+
+
 def lab_html(markdown: str) -> str:
     r"""Sentences in Markdown as HTML, with what their marks say: a notebook's own Markdown knows no marks.
 
-    A formula between dollars stands in italics, which does for the symbols that sentences have.
+    A formula between dollars stands in italics, which does for the symbols that sentences have. A box is a
+    quotation.
 
     >>> lab_html("Without $c$ it is **ahead**.")
     '<p>Without <em>c</em> it is <strong>ahead</strong>.</p>\n'
+    >>> lab_html(":::{admonition} Take away\n:class: tip\n\nIt pays.\n:::")
+    '<blockquote>\n<p><strong>Take away</strong></p>\n<p>It pays.</p>\n</blockquote>\n'
     """
+    if box := _BOX.fullmatch(markdown):
+        lines = f"**{box['title']}**\n\n{box['body']}".splitlines()
+        markdown = "\n".join(f"> {line}" for line in lines)
     rendered = re.sub(r"\$([^$]+)\$", r"<em>\1</em>", MarkdownIt().render(markdown))
     return re.sub(rf'<a href="{LIVE}:([^"]*)"></a>', lambda mark: span_of(mark[1]), rendered)
 

@@ -38,11 +38,6 @@ class Text:
 
     markdown: str
 
-    @property
-    def quoted(self) -> str:
-        """The Markdown that the widget shows."""
-        return self.markdown
-
     def _repr_mimebundle_(self, **keywords: Any) -> dict[str, Any]:
         plain = MARK.sub("", self.markdown)
         if EXECUTED in os.environ:
@@ -52,7 +47,7 @@ class Text:
             return data
         from envprobe_book.live_figures.scripts import lab_sentence  # which is made of what is here
 
-        return lab_sentence(self.quoted, **keywords) | data
+        return lab_sentence(self.markdown, **keywords) | data
 
 
 @dataclass(frozen=True)
@@ -168,24 +163,12 @@ def is_so(when: Any) -> bool:
     return bool(found.size) and bool(found.astype(bool).all())
 
 
-@dataclass(frozen=True)
-class TakeAway(Text):
-    """What closes a section: a box in a page, a quotation in JupyterLab."""
-
-    body: str
-
-    @property
-    def quoted(self) -> str:
-        """The Markdown that the widget shows."""
-        return "\n".join(f"> {line}" for line in f"**Take away**\n\n{self.body}".splitlines())
-
-
-def take_away(paper: str, found: Text | list[Text], depends: str) -> TakeAway:
+def take_away(paper: str, found: Text | list[Text], depends: str) -> Text:
     """Close a section: what the paper says, what we find (conclusions), and what that depends on."""
     said = " ".join(one.markdown for one in (found if isinstance(found, list) else [found]))
     lines = {"The paper says.": paper, "We find.": said, "Limits.": depends}
     body = "\n\n".join(f"**{head}** {text}" for head, text in lines.items())
-    return TakeAway(f":::{{admonition}} Take away\n:class: tip take-away\n\n{body}\n:::", body)
+    return Text(f":::{{admonition}} Take away\n:class: tip take-away\n\n{body}\n:::")
 
 
 def ends_of(columns: Container[str], value: str) -> tuple[str, str] | None:
