@@ -12,6 +12,7 @@ import pytest
 
 from built_book import SMALL, build_book, page_names
 from daily import nightly
+from envprobe_book.pages.markup import MARK
 from envprobe_book.reproduce import build as book
 from envprobe_book.reproduce.sections import ROOT, find_sections, plan
 from envprobe_core.protocols import SWITCHES, switch_values
@@ -33,6 +34,15 @@ def test_sections_were_really_executed(small_book):
         assert not any(cell.get("outputs") or cell.get("execution_count") for cell in job.section.cells)
         cells = json.loads(job.output.read_text(encoding="utf-8"))["cells"]
         assert any(cell.get("outputs") for cell in cells)
+
+
+def test_notebooks_that_pages_offer_have_no_marks(small_book, html):
+    """Other hosts would write out the addresses of links without a text."""
+    offered = list((html / "_sources" / "executed").glob("*.ipynb"))
+    assert {path.stem for path in offered} == {*SECTIONS}
+    executed = small_book / "book" / "executed"
+    assert any(MARK.search((executed / path.name).read_text(encoding="utf-8")) for path in offered)
+    assert not any(MARK.search(path.read_text(encoding="utf-8")) for path in offered)
 
 
 def test_every_page_says_how_its_numbers_were_made(html):

@@ -3,13 +3,13 @@
 `make fuzz` tries thirty times as many cases: more than 10,000 damaged tables, logs and manifests.
 """
 
+import contextlib
 import copy
 import gzip
 import json
 import os
 import re
 import shutil
-from functools import partial
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -53,13 +53,13 @@ ODD = st.one_of(
 FINDERS = (find_policies, find_worlds, find_protocols, find_profile, find_regime)
 
 
-def names(text, find):
+def is_name(text):
     """Whether a text names something: hypothesis draws words that our own modules hold, too."""
-    try:
-        find(text)
-    except InputError:
-        return False
-    return True
+    for find in FINDERS if text.strip() else ():
+        with contextlib.suppress(InputError):
+            find(text)
+            return True
+    return False
 
 
 def is_meant(option, text):
@@ -68,10 +68,8 @@ def is_meant(option, text):
         return bool(re.fullmatch(r"full|none|sample:[1-9]\d{0,17}", text))
     if option == "scheduler":
         return bool(ADDRESS.fullmatch(text))
-    if text.strip() and any(map(partial(names, text), FINDERS)):
-        return True
     return option not in ("from", "out", "param") and bool(
-        re.fullmatch(r"\s*[+-]?[\d.:,\s]+([eE][+-]?\d+)?\s*", text)
+        is_name(text) or re.fullmatch(r"\s*[+-]?[\d.:,\s]+([eE][+-]?\d+)?\s*", text)
     )
 
 

@@ -118,9 +118,9 @@ def front_plane(frame: pd.DataFrame, **setting: Any) -> Plane:
     )
     printed = paper_value("tab:main", "combined: simple vs periodic", "accuracy_difference_pct")
     lead = tell(
-        "Let our simulated agent probe {times} in 30 steps, whenever a field's score, of at most "
+        "Let our simulated agent probe {times} in 30 steps, whenever a field’s score, of at most "
         "4, reaches {gate}. Its table ends {written} in the experiment that the paper describes. By the "
-        "rules of the paper's public code, which average over the steps, it is {released}. The paper, at "
+        "rules of the paper’s public code, which average over the steps, it is {released}. The paper, at "
         f"{find_regime('S2').budget} and {THRESHOLD:.2f}, prints +{printed}.",
         times=handle(headline, "budget", 15, 1, "time"),
         gate=handle(headline, "threshold", 4, 0.25, digits=2),
